@@ -1,0 +1,121 @@
+// Embedded scripts are the files, byte for byte, with the SHA1 a server would give them; and the build refuses a script whose
+// header does not tell the truth (cmake/embed_scripts.cmake, run here on samples).
+
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "scripts/all.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(fs::path const& file) {
+    std::ifstream in{file, std::ios::binary};
+    return {std::istreambuf_iterator<char>{in}, {}};
+}
+
+std::string sha1_of(std::string_view text) {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned size = 0;
+    EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
+    std::string hex;
+    for (unsigned i = 0; i < size; ++i) {
+        std::array<char, 3> pair{};
+        std::snprintf(pair.data(), pair.size(), "%02x", unsigned{digest[i]});
+        hex += pair.data();
+    }
+    return hex;
+}
+
+TEST(scripts, are_the_files_byte_for_byte) {
+    std::size_t files = 0;
+    for (auto const& entry : fs::directory_iterator{fs::path{LOCKSTEP_SOURCE_DIR} / "src/scripts"})
+        files += entry.path().extension() == ".lua" ? 1 : 0;
+    EXPECT_EQ(lockstep::scripts::all().size(), files);
+
+    for (auto const* const script : lockstep::scripts::all()) {
+        fs::path const file = fs::path{LOCKSTEP_SOURCE_DIR} / "src/scripts" / (std::string{script->name} + ".lua");
+        EXPECT_EQ(script->text, read(file)) << script->name;
+        EXPECT_EQ(script->sha1, sha1_of(script->text)) << script->name;
+    }
+    EXPECT_EQ(lockstep::scripts::compare_and_delete.keys, 1U);
+}
+
+// Runs the check on one script named sample.lua; what it says is in `output`, what it generated in `generated`.
+class script_check : public testing::Test {
+protected:
+    script_check() {
+        std::string pattern = (fs::temp_directory_path() / "lockstep-scripts-XXXXXX").string();
+        folder_ = ::mkdtemp(pattern.data());
+    }
+    ~script_check() override { fs::remove_all(folder_); }
+
+    bool passes(std::string const& text) {
+        std::ofstream{folder_ / "sample.lua", std::ios::binary} << text;
+        std::string const command = std::string{LOCKSTEP_CMAKE} + " -DSCRIPTS_DIR=" + folder_.string() +
+                                    " -DOUT_DIR=" + folder_.string() + " -P " + LOCKSTEP_SOURCE_DIR +
+                                    "/cmake/embed_scripts.cmake > " + (folder_ / "output").string() + " 2>&1";
+        int const status = std::system(command.c_str());
+        output = read(folder_ / "output");
+        generated = read(folder_ / "scripts/all.cpp");
+        return status == 0;
+    }
+
+    std::string output, generated;
+
+private:
+    fs::path folder_;
+};
+
+TEST_F(script_check, accepts_and_copies_difficult_text) {
+    std::string const text =
+        "--[[ sample: difficult [ text ; here.\n"
+        "  KEYS[1]  key   hash\n"
+        "  ARGV[1]  one   a value; with [ and \" and \\\n"
+        "  ARGV[2..] all  the others\n"
+        "  Returns  {1, 2} | nil\n"
+        "]]\n"
+        "local a = {[1] = '[', [2] = \"]]\", [3] = ';;', ['${x}'] = '\\\\', ['-- ARGV[7]'] = [[long]]}; -- don't use "
+        "ARGV[9]\n"
+        "local t = {KEYS[1], ARGV[ 1 ]}; for i = 2, #ARGV do t[i] = ARGV[i] end\n"
+        "return a[t[1]]";
+    EXPECT_TRUE(passes(text)) << output;
+    EXPECT_NE(generated.find("R\"lua(" + text + ")lua\"sv, \"" + sha1_of(text) + "\", 1}"), std::string::npos)
+        << generated;
+}
+
+TEST_F(script_check, refuses_headers_that_do_not_tell_the_truth) {
+    struct sample {
+        char const* text;
+        char const* complaint;
+    };
+    for (auto const& [text, complaint] : std::vector<sample>{
+             {"return 1\n", "must open with"},
+             {"--[[ other: x\n Returns 1\n]]\nreturn 1\n", "must open with"},
+             {"--[[ sample: x\n Returns 1\n", "not closed"},
+             {"--[[ sample: x\n]]\nreturn 1\n", "Returns"},
+             {"--[[ sample: x\n KEYS[1] k\n Returns 1\n]]\nreturn 1\n", "declares KEYS[1]"},
+             {"--[[ sample: x\n Returns 1\n]]\nreturn ARGV[1]\n", "uses ARGV[1]"},
+             {"--[[ sample: x\n ARGV[2] b\n Returns 1\n]]\nreturn ARGV[2]\n", "ARGV[1] is not"},
+             {"--[[ sample: x\n ARGV[1] a\n ARGV[1] b\n Returns 1\n]]\nreturn ARGV[1]\n", "twice"},
+             {"--[[ sample: x\n ARGV[1] a\n Returns 1\n]]\nreturn ARGV[1] + #ARGV\n", "declare ARGV[2..]"},
+             {"--[[ sample: x\n ARGV[1..] a\n Returns 1\n]]\nreturn ARGV[1]\n", "literal indices only"},
+             {"--[[ sample: x\n ARGV[2..] a\n Returns 1\n]]\nreturn #ARGV\n", "should be ARGV[1..]"},
+             {"--[[ sample: x\n Returns 1\n]]\n--[[ more\n]]\nreturn 1\n", "block comment"},
+         }) {
+        EXPECT_FALSE(passes(text)) << text;
+        EXPECT_NE(output.find(complaint), std::string::npos) << text << output;
+    }
+}
+
+}  // namespace

@@ -1,0 +1,15 @@
+#pragma once
+
+/// Everything but <lockstep/asio.hpp>, which brings Boost.Asio along.
+
+#include <lockstep/client.hpp>
+#include <lockstep/embedded_server.hpp>
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+#include <lockstep/options.hpp>
+#include <lockstep/reply.hpp>
+#include <lockstep/request.hpp>
+#include <lockstep/session.hpp>
+#include <lockstep/statistics.hpp>
+#include <lockstep/subscription.hpp>
+#include <lockstep/task.hpp>

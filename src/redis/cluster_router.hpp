@@ -1,0 +1,82 @@
+#pragma once
+
+// Redis Cluster: a connection per master, and a map from slots to them.
+//
+// The map comes from CLUSTER SLOTS, of any node that answers; it is refreshed when something shows that it is old (MOVED, a lost or
+// silent node, a shard channel given up), one refresh at a time, and repeated with jitter while a node with requests is out of
+// reach. When the map changes, requests that wait for a lost master go to its successor. ASK is followed for one request
+// only. Nothing here depends on which kind of change it is: failover, resharding and new nodes look alike.
+
+#include "redis/await.hpp"
+#include "redis/connection.hpp"
+#include "redis/slot.hpp"
+#include "redis/subscriptions.hpp"
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::redis {
+
+class cluster_router final : public router, connection::events, subscriptions::placer {
+public:
+    cluster_router(std::shared_ptr<reactor> home, connection_settings settings, handshake greeting, std::vector<endpoint> seeds);
+    ~cluster_router() override;
+
+    void submit(operation& request) noexcept override;
+    void close() noexcept override;
+    subscriptions& listening() noexcept override { return listening_; }
+    void add_to(statistics& sum) const noexcept override;
+    task<endpoint> find(std::int16_t slot) override;
+
+private:
+    class slots_query;
+    struct node {
+        endpoint where;
+        std::shared_ptr<connection> link;
+        bool mapped = false;  // has slots in the newest map
+    };
+    struct state;  // what the refreshing coroutine shares with this object, which may go first
+
+    node& node_at(endpoint const& where);
+    node* choose(std::int16_t slot) noexcept;
+    bool out_of_reach() const noexcept;
+
+    void refresh_soon() noexcept;
+    task<void> refresh(std::shared_ptr<state> shared);
+    task<bool> ask_for_slots(std::shared_ptr<state> shared, std::shared_ptr<connection> link);
+    std::vector<std::shared_ptr<connection>> candidates();
+    void apply(reply_view ranges, endpoint const& source);
+    void reroute() noexcept;
+
+    // router
+    void not_master(connection& from) noexcept override;
+    bool redirect(connection& from, operation& request, judgement const& to) noexcept override;
+    // connection::events
+    void connected(connection& at) noexcept override { listening_.connected(at); }
+    void disconnected(connection& at) noexcept override;
+    void failed(connection& at) noexcept override;
+    void silent(connection&) noexcept override { refresh_soon(); }
+    void pushed(connection& at, reply_view push) noexcept override { listening_.pushed(at, push); }
+    bool reconsider(connection& from, operation& request, std::string_view refusal) noexcept override {
+        return router::reconsider(from, request, refusal);
+    }
+    // subscriptions::placer
+    connection* place(channel_kind kind, std::string_view channel) noexcept override;
+    void misplaced() noexcept override { refresh_soon(); }
+
+    connection_settings settings_;
+    handshake greeting_;
+    std::vector<endpoint> seeds_;
+    std::map<std::string, std::unique_ptr<node>> nodes_;
+    std::array<node*, slot_count> slots_{};
+    bool known_ = false;
+    std::shared_ptr<state> state_;
+    std::optional<std::pair<errc, std::string>> refusal_;  // why no node lets us in
+    subscriptions listening_;
+};
+
+}  // namespace lockstep::redis

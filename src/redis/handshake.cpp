@@ -1,0 +1,109 @@
+#include "redis/handshake.hpp"
+
+#include "resp/encoder.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+namespace lockstep::redis {
+namespace {
+
+std::string info_field(std::string_view info, std::string_view field) {
+    auto const key = fmt::format("\n{}:", field);
+    auto const at = info.find(key);
+    if (at == std::string_view::npos) return {};
+    auto const begin = at + key.size();
+    return std::string{info.substr(begin, info.find_first_of("\r\n", begin) - begin)};
+}
+
+void judge_hello(reply_view hello, bool has_password) {
+    if (!hello.is_error()) return;
+    auto const text = hello.text();
+    auto const prefix = hello.error_prefix();
+    if (prefix == "WRONGPASS") throw authentication_error(fmt::format("the server refused the user or the password: {}", text));
+    if (prefix == "NOAUTH") {
+        throw authentication_error(has_password ? fmt::format("the server refused to log in: {}", text)
+                                                : std::string{"the server asks for a password and none is configured"});
+    }
+    if (prefix == "NOPERM") throw authentication_error(fmt::format("the user may not log in with HELLO: {}", text));
+    if (prefix == "ERR" && text.find("unknown command") != std::string_view::npos) {
+        throw unsuitable_server_error("the server does not know HELLO: Redis 7.0 or newer, or Valkey 7.2 or newer, is needed");
+    }
+    if (prefix == "ERR" && text.find("AUTH") != std::string_view::npos) throw authentication_error(std::string{text});
+    throw unavailable_error(fmt::format("the server refused the log-in: {}", text));
+}
+
+void judge_version(reply_view hello) {
+    auto const version = hello.find("version").as<std::string>();
+    unsigned major = 0;
+    std::from_chars(version.data(), version.data() + version.size(), major);
+    if (major < 7) {
+        throw unsuitable_server_error(
+            fmt::format("the server is version {}: Redis 7.0 or newer, or Valkey 7.2 or newer, is needed", version));
+    }
+}
+
+void judge_eviction(reply_view info, bool allow) {
+    if (info.is_error()) {
+        log(log_level::warning, fmt::format("the server's eviction policy could not be checked: {}", info.text()));
+        return;
+    }
+    auto const policy = info_field(info.text(), "maxmemory_policy");
+    if (policy.empty() || policy == "noeviction") return;
+    auto const what = fmt::format(
+        "the server may evict keys (maxmemory-policy is {}), so locks and queues could vanish; "
+        "set `maxmemory-policy noeviction`", policy);
+    if (!allow) throw unsuitable_server_error(what + ", or allow_eviction in the client's options to go on at your own risk");
+    log(log_level::warning, what);
+}
+
+void judge_role(reply_view role) {
+    if (role.is_error()) throw unavailable_error(fmt::format("the server did not say its role: {}", role.text()));
+    auto const name = role.empty() ? std::string{} : role[0].as<std::string>();
+    if (name != "master") throw unavailable_error(fmt::format("the server is no master (its role is {})", name));
+}
+
+}  // namespace
+
+std::size_t handshake::say(resp::output& out) const {
+    auto const secret = password ? password() : std::string{};
+    auto const name = client_name.empty() ? std::string{"lockstep"} : client_name;
+    if (secret.empty()) {
+        resp::append_command(out, "HELLO", 3, "SETNAME", name);
+    } else {
+        resp::append_command(out, "HELLO", 3, "AUTH", user.empty() ? std::string{"default"} : user, secret, "SETNAME", name);
+    }
+    std::size_t replies = 1;
+    if (database != 0) resp::append_command(out, "SELECT", database), ++replies;
+    if (check_server) resp::append_command(out, "INFO", "memory"), ++replies;
+    if (require_master) resp::append_command(out, "ROLE"), ++replies;
+    return replies;
+}
+
+void handshake::judge(std::vector<reply> const& answers) const {
+    auto next = answers.begin();
+    auto const hello = (next++)->view();
+    judge_hello(hello, password && !password().empty());
+    if (check_server) judge_version(hello);
+    if (database != 0) {
+        auto const selected = (next++)->view();
+        if (selected.is_error() && selected.error_prefix() == "BUSY") throw unavailable_error(std::string{selected.text()});
+        if (selected.is_error()) throw unsuitable_server_error(fmt::format("database {} can't be selected: {}", database, selected.text()));
+    }
+    if (check_server) judge_eviction((next++)->view(), allow_eviction);
+    if (require_master) judge_role((next++)->view());
+}
+
+std::string clean_client_name(std::string name) {
+    for (auto& c : name) {
+        if (c <= ' ' || c > '~') c = '_';
+    }
+    return name;
+}
+
+}  // namespace lockstep::redis

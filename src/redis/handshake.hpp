@@ -1,0 +1,34 @@
+#pragma once
+
+// What a new connection says first, and whether the answers are good enough. Without sockets.
+
+#include "resp/output.hpp"
+
+#include <lockstep/reply.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lockstep::redis {
+
+struct handshake {
+    std::string user;
+    std::function<std::string()> password;  ///< asked at each connect: the file may have changed
+    std::string client_name;
+    int database = 0;
+    bool check_server = true;      ///< version and eviction policy
+    bool allow_eviction = false;
+    bool require_master = false;   ///< Sentinel: ROLE must say so
+
+    /// Appends the requests; returns how many replies will come.
+    std::size_t say(resp::output& out) const;
+    /// Throws `authentication_error` or `unsuitable_server_error`, which trying again does not mend, or `unavailable_error`, which it may.
+    void judge(std::vector<reply> const& answers) const;
+};
+
+/// As CLIENT SETNAME takes it: printable and without spaces.
+std::string clean_client_name(std::string name);
+
+}  // namespace lockstep::redis

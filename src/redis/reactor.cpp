@@ -1,0 +1,112 @@
+#include "redis/reactor.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::redis {
+namespace {
+thread_local reactor const* current = nullptr;
+}
+
+reactor::reactor(asio::any_io_executor executor, std::function<bool()> blocks_here)
+    : executor_(std::move(executor)), blocks_here_(std::move(blocks_here)), alarm_(executor_) {}
+
+bool reactor::here() const noexcept { return current == this; }
+
+void reactor::require_blocking_is_allowed() const {
+    detail::require_blocking_is_allowed();
+    if (blocks_here_ && blocks_here_()) {
+        throw would_deadlock_error(
+            "a blocking call was made on a thread of the executor this client lives on and could wait for itself; "
+            "use the async_ form there, or give the client a thread of its own");
+    }
+}
+
+reactor::turn::turn(reactor& owner) : owner_(owner), before_(std::exchange(current, &owner)), lock_(owner.turn_mutex_) {
+    owner_.now_ = clock::now();
+}
+
+reactor::turn::~turn() {
+    owner_.finish_turn();
+    current = before_;
+}
+
+bool reactor::hand_in(arrival& item) {
+    if (here()) {
+        arrived_.push_back(item);
+        return true;
+    }
+    std::lock_guard const guard{inbox_mutex_};
+    if (shut_) return false;
+    inbox_.push_back(item);
+    if (!std::exchange(inbox_posted_, true)) post([this] { drain_inbox(); });
+    return true;
+}
+
+void reactor::shut() noexcept {
+    {
+        std::lock_guard const guard{inbox_mutex_};
+        shut_ = true;
+        arrived_.splice(arrived_.end(), inbox_);
+    }
+    alarm_at_ = clock::time_point::min();  // none is set any more
+    alarm_.cancel();
+}
+
+void reactor::take_back(arrival& item) noexcept {
+    std::lock_guard const guard{inbox_mutex_};
+    item.unlink();
+}
+
+void reactor::drain_inbox() noexcept {
+    std::lock_guard const guard{inbox_mutex_};
+    inbox_posted_ = false;
+    arrived_.splice(arrived_.end(), inbox_);
+}
+
+void reactor::at_end_of_turn(turn_end& work) {
+    if (std::exchange(work.listed_, true)) return;
+    endings_.push_back(&work);
+}
+
+void reactor::forget(turn_end& work) noexcept {
+    if (std::exchange(work.listed_, false)) std::erase(endings_, &work);
+}
+
+void reactor::finish_turn() noexcept {
+    while (!arrived_.empty() || !endings_.empty()) {
+        if (!arrived_.empty()) {
+            auto& item = arrived_.front();
+            item.unlink();
+            item.arrive();
+            continue;
+        }
+        auto* const work = endings_.back();
+        endings_.pop_back();
+        work->listed_ = false;
+        work->end_of_turn();
+    }
+    set_alarm();
+}
+
+void reactor::arm(timer& item, clock::time_point due) { wheel_.insert(item, due); }
+
+void reactor::set_alarm() {
+    // The alarm is left alone when it is set too early: it then finds nothing due and is set anew. Most timers are removed
+    // long before they are due, so this makes no system call in a steady stream of requests.
+    auto const due = wheel_.next_due(now_);
+    if (!due || *due >= alarm_at_) return;
+    alarm_at_ = *due;
+    alarm_.expires_at(*due);
+    alarm_.async_wait([self = weak_from_this()](boost::system::error_code error) {
+        auto const alive = self.lock();
+        if (!alive || error) return;
+        turn const now{*alive};
+        alive->alarm_at_ = clock::time_point::max();
+        alive->wheel_.expire(alive->now_, [](base::timer_node& node) { static_cast<timer&>(node).fire(); });
+    });
+}
+
+}  // namespace lockstep::redis

@@ -1,0 +1,145 @@
+#pragma once
+
+// Where all I/O of a client happens: one executor, one turn at a time.
+//
+// A turn is one piece of work on the executor: a read that arrived, a timer, requests from other threads. Inside a turn everything
+// may be touched without further locks. What a turn leaves to be sent goes out once, at its end: requests issued in the same
+// turn share one write. Other threads hand requests in through the inbox, or take the turn lock for the rare things that
+// can't wait for a turn (unlinking an operation whose frame dies elsewhere, reading counters).
+
+#include "base/timer_wheel.hpp"
+
+#include <lockstep/detail/cancellation.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/intrusive/list.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace lockstep::redis {
+
+namespace asio = boost::asio;
+
+using list_hook = boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+
+/// Something that has to be done once at the end of the turn, such as a write.
+class turn_end {
+public:
+    virtual void end_of_turn() noexcept = 0;
+
+protected:
+    ~turn_end() = default;
+
+private:
+    friend class reactor;
+    bool listed_ = false;
+};
+
+/// A timer in the reactor's wheel. Fires in a turn, at most 4 ms late.
+class timer : public base::timer_node {
+public:
+    virtual void fire() noexcept = 0;
+
+protected:
+    ~timer() = default;
+};
+
+/// Something that can arrive from another thread: linked into the inbox, then `arrive()` is called in a turn.
+/// (A timer at the same time, because what arrives mostly has a deadline and every further base costs 8 bytes.)
+class arrival : public timer, public list_hook {
+public:
+    using list_hook::unlink;
+    virtual void arrive() noexcept = 0;
+
+protected:
+    ~arrival() = default;
+};
+
+class reactor : public std::enable_shared_from_this<reactor> {
+public:
+    using clock = std::chrono::steady_clock;
+
+    /// `blocks_here` tells whether the calling thread runs the executor outside of a turn (the user's own executor).
+    explicit reactor(asio::any_io_executor executor, std::function<bool()> blocks_here = {});
+
+    asio::any_io_executor const& executor() const noexcept { return executor_; }
+
+    /// Inside a turn of this reactor, on this thread?
+    bool here() const noexcept;
+    /// Throws `would_deadlock_error` where a blocking form would wait for its own thread.
+    void require_blocking_is_allowed() const;
+
+    class turn;
+
+    template <class F>
+    void post(F work) {
+        asio::post(executor_, [self = shared_from_this(), work = std::move(work)]() mutable {
+            turn const now{*self};
+            work();
+        });
+    }
+
+    /// From any thread: `item.arrive()` will be called in a turn; at the end of this one if called in a turn. False: shut.
+    bool hand_in(arrival& item);
+    /// Takes it back out, if it is still there. With the turn lock held (a turn, or `locked`).
+    void take_back(arrival& item) noexcept;
+
+    /// Runs `work` while no turn runs. From any thread.
+    template <class F>
+    decltype(auto) locked(F&& work) const {
+        if (here()) return work();
+        std::lock_guard const guard{turn_mutex_};
+        return work();
+    }
+
+    // In a turn:
+    clock::time_point now() const noexcept { return now_; }
+    /// The last turn: what arrives in it still arrives, then nothing is taken any more.
+    void shut() noexcept;
+    void at_end_of_turn(turn_end& work);
+    void forget(turn_end& work) noexcept;
+    void arm(timer& item, clock::time_point due);
+    void disarm(timer& item) noexcept { wheel_.remove(item); }
+
+private:
+    void finish_turn() noexcept;
+    void drain_inbox() noexcept;
+    void set_alarm();
+
+    asio::any_io_executor executor_;
+    std::function<bool()> blocks_here_;
+    mutable std::mutex turn_mutex_;
+    clock::time_point now_{};
+    boost::intrusive::list<arrival, boost::intrusive::constant_time_size<false>> arrived_;  // in this turn
+    std::vector<turn_end*> endings_;
+    base::timer_wheel wheel_;
+    asio::steady_timer alarm_;
+    clock::time_point alarm_at_ = clock::time_point::max();
+
+    std::mutex inbox_mutex_;
+    boost::intrusive::list<arrival, boost::intrusive::constant_time_size<false>> inbox_;
+    bool inbox_posted_ = false;
+    bool shut_ = false;
+};
+
+/// The scope of a turn.
+class reactor::turn {
+public:
+    explicit turn(reactor& owner);
+    ~turn();
+    turn(turn const&) = delete;
+
+private:
+    reactor& owner_;
+    reactor const* before_;
+    std::unique_lock<std::mutex> lock_;
+    detail::io_thread_mark mark_;
+};
+
+}  // namespace lockstep::redis

@@ -1,0 +1,28 @@
+#include <lockstep/request.hpp>
+
+#include "resp/encoder.hpp"
+
+#include <lockstep/error.hpp>
+
+namespace lockstep {
+
+std::string detail::encode_command(std::span<argument const> arguments) {
+    resp::output bytes;
+    resp::command_header(bytes, arguments.size());
+    for (auto const& one : arguments) resp::bulk(bytes, one.view());
+    return std::string{bytes.view()};
+}
+
+request request::from(std::span<detail::argument const> arguments) {
+    if (arguments.empty()) throw invalid_argument_error("a command needs at least its name");
+    request made;
+    made.encoded_ = detail::encode_command(arguments);
+    return made;
+}
+
+request request::from(std::span<std::string_view const> arguments) {
+    std::vector<detail::argument> const list{arguments.begin(), arguments.end()};
+    return from(std::span<detail::argument const>{list});
+}
+
+}  // namespace lockstep

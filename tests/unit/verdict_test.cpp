@@ -1,0 +1,65 @@
+#include "redis/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::redis {
+namespace {
+
+TEST(verdict, retries_what_the_server_refused_for_the_moment) {
+    for (auto const* const text :
+         {"LOADING Redis is loading the dataset in memory",
+          "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+          "TRYAGAIN Multiple keys request during rehashing of slot",
+          "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+          "CLUSTERDOWN Hash slot not served", "CLUSTERDOWN"}) {
+        EXPECT_EQ(judge(text).what, verdict::retry_later) << text;
+    }
+}
+
+TEST(verdict, delivers_what_is_the_callers_business) {
+    for (auto const* const text :
+         {"", "ERR unknown command 'x'", "WRONGTYPE Operation against a key",
+          "OOM command not allowed when used memory", "MISCONF Redis is configured to save RDB snapshots",
+          "NOPERM this user has no permissions", "EXECABORT Transaction",
+          "NOREPLICAS Not enough good replicas to write.", "UNBLOCKED client unblocked via CLIENT UNBLOCK",
+          "BUSYGROUP Consumer Group name already exists", "BUSYKEY Target key name already exists.",
+          "NOTBUSY No scripts", "WRONGPASS invalid username-password pair", "loading", " LOADING", "MOVEDX 1 a:1"}) {
+        EXPECT_EQ(judge(text), judgement{}) << text;
+    }
+}
+
+TEST(verdict, knows_the_words_with_an_answer_of_their_own) {
+    EXPECT_EQ(judge("NOSCRIPT No matching script. Please use EVAL.").what, verdict::noscript);
+    EXPECT_EQ(judge("READONLY You can't write against a read only replica.").what, verdict::read_only);
+    EXPECT_EQ(judge("NOAUTH Authentication required.").what, verdict::log_in);
+}
+
+TEST(verdict, reads_where_a_slot_went) {
+    EXPECT_EQ(judge("MOVED 3999 127.0.0.1:6381"), (judgement{verdict::moved, 3999, "127.0.0.1", 6381}));
+    EXPECT_EQ(judge("ASK 0 node-3.example:7000"), (judgement{verdict::ask, 0, "node-3.example", 7000}));
+    EXPECT_EQ(judge("MOVED 16383 ::1:6381"), (judgement{verdict::moved, 16383, "::1", 6381}));
+    EXPECT_EQ(judge("MOVED 16383 [::1]:6381"), (judgement{verdict::moved, 16383, "::1", 6381}));
+}
+
+TEST(verdict, reads_a_missing_host_as_the_one_that_answered) {
+    EXPECT_EQ(judge("MOVED 1 :6381"), (judgement{verdict::moved, 1, "", 6381}));
+    EXPECT_EQ(judge("ASK 1 ?:6381"), (judgement{verdict::ask, 1, "", 6381}));
+}
+
+TEST(verdict, delivers_a_redirection_it_cannot_read) {
+    for (auto const* const text : {"MOVED", "MOVED ", "MOVED 1", "MOVED 1 ", "MOVED 1 host", "MOVED x host:1",
+                                   "MOVED 16384 h:1", "MOVED -1 h:1", "MOVED 1 h:", "MOVED 1 h:0", "MOVED 1 h:65536",
+                                   "MOVED 1 h:1 ", "MOVED 1 a b:1", "MOVED  1 h:1", "ASK 1: h", "MOVED 1:2"}) {
+        EXPECT_EQ(judge(text), judgement{}) << text;
+    }
+}
+
+TEST(keep_alive, takes_every_refusal_for_life_but_a_lost_log_in) {
+    for (auto const* const text : {"MISCONF x", "BUSY x", "LOADING x", "MASTERDOWN x", "NOPERM x", "ERR x", ""}) {
+        EXPECT_TRUE(is_alive_answer(text)) << text;
+    }
+    EXPECT_FALSE(is_alive_answer("NOAUTH Authentication required."));
+}
+
+}  // namespace
+}  // namespace lockstep::redis

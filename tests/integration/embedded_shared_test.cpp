@@ -1,0 +1,278 @@
+// The shared embedded server: one for all programs of a user, whoever starts it and whenever it ends.
+#include "embedded_support.hpp"
+
+#include "embedded/files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <random>
+#include <thread>
+
+namespace lockstep::test {
+namespace {
+
+using namespace std::chrono_literals;
+using embedded::lock_kind;
+
+// Whether a process waits in flock(1) with this file open.
+bool has_waiter(std::string const& file) {
+    for (auto const& entry : fs::directory_iterator{"/proc"}) {
+        std::ifstream name{entry.path() / "comm"};
+        std::string command;
+        std::error_code gone;
+        if (name >> command && command == "flock" && fs::read_symlink(entry.path() / "fd/9", gone) == file) return true;
+    }
+    return false;
+}
+
+class shared_server : public ::testing::Test {
+protected:
+    ~shared_server() override {
+        stop_shared_server(options());
+        EXPECT_TRUE(eventually([this] { return servers_in(directory()) == 0; }));
+    }
+
+    std::string directory() const { return scratch_.file("run"); }
+    shared_server_options options() const { return {.directory = directory(), .announce = false}; }
+    std::string ensure() const { return ensure_shared_server(options()); }
+    pid_t pid() const { return shared_server_status(options()).pid; }
+    child_process program(std::string const& idle = "600") const {
+        return child_process{
+            {program_path("embedded_owner"), "shared"},
+            {.environment = {{"LOCKSTEP_EMBEDDED_DIR", directory()}, {"LOCKSTEP_EMBEDDED_IDLE", idle}}}};
+    }
+
+    // Starts so many programs, lets them go at the same instant, and expects one server.
+    void expect_one_server_for(int programs) {
+        std::vector<child_process> all;
+        for (int i = 0; i < programs; ++i) all.push_back(program());
+        for (auto& one : all) ASSERT_EQ(one.read_line(), "ready");
+        for (auto& one : all) one.write_line("go");
+        std::set<pid_t> pids;
+        for (auto& one : all) pids.insert(read_server(one).pid);
+        EXPECT_EQ(pids.size(), 1U);
+        EXPECT_EQ(servers_in(directory()), 1);
+    }
+
+    scratch_dir scratch_;
+};
+
+TEST_F(shared_server, is_one_for_two_programs_that_start_at_the_same_instant) { expect_one_server_for(2); }
+
+TEST_F(shared_server, is_one_for_eight_programs_that_start_at_the_same_instant) { expect_one_server_for(8); }
+
+TEST_F(shared_server, is_one_for_many_threads) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 16; ++i) threads.emplace_back([this] { EXPECT_EQ(ask(ensure(), "PING"), "PONG"); });
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(servers_in(directory()), 1);
+}
+
+TEST_F(shared_server, outlives_the_program_that_started_it) {
+    auto first = program();
+    first.write_line("go");
+    EXPECT_EQ(first.read_line(), "ready");
+    auto const server = read_server(first);
+    EXPECT_EQ(ask(server.url, "SET answer 42"), "OK");
+    first.close_input();
+    ASSERT_TRUE(first.wait());
+    EXPECT_EQ(ask(ensure(), "GET answer"), "\"42\"");
+    EXPECT_EQ(pid(), server.pid);
+    EXPECT_NE(::getsid(server.pid), ::getsid(0));
+}
+
+TEST_F(shared_server, outlives_a_kill_of_the_program_that_started_it) {
+    auto first = program();
+    first.write_line("go");
+    EXPECT_EQ(first.read_line(), "ready");
+    auto const server = read_server(first);
+    first.kill();
+    ASSERT_TRUE(first.wait());
+    EXPECT_EQ(ask(ensure(), "PING"), "PONG");
+    EXPECT_EQ(pid(), server.pid);
+}
+
+// Programs are killed at arbitrary moments of the start; the next one gets a server all the same.
+TEST_F(shared_server, starts_although_starters_are_killed_on_the_way) {
+    std::minstd_rand random{7};
+    for (int i = 0; i < 10; ++i) {
+        auto victim = program();
+        ASSERT_EQ(victim.read_line(), "ready");
+        victim.write_line("go");
+        std::this_thread::sleep_for(std::chrono::microseconds{random() % 12'000});
+        victim.kill();
+        EXPECT_EQ(ask(ensure(), "PING"), "PONG");
+        EXPECT_EQ(servers_in(directory()), 1);
+        EXPECT_TRUE(stop_shared_server(options()));
+    }
+}
+
+TEST_F(shared_server, keeps_no_descriptor_and_no_environment_of_the_program_that_started_it) {
+    ::setenv("LOCKSTEP_TEST_SECRET", "hunter2", 1);
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_NONBLOCK), 0);  // without O_CLOEXEC
+    embedded::descriptor const read_end{ends[0]};
+    embedded::descriptor write_end{ends[1]};
+    ensure();
+    write_end.close();
+    char byte = 0;
+    EXPECT_EQ(::read(read_end.get(), &byte, 1), 0) << "someone else has the write end";
+    std::ifstream file{"/proc/" + std::to_string(pid()) + "/environ"};
+    std::string const environment{std::istreambuf_iterator<char>{file}, {}};
+    EXPECT_EQ(environment.find("hunter2"), std::string::npos);
+    ::unsetenv("LOCKSTEP_TEST_SECRET");
+}
+
+TEST_F(shared_server, is_started_again_with_its_data_after_a_stop_and_after_a_kill) {
+    EXPECT_EQ(ask(ensure(), "SET answer 42"), "OK");
+    EXPECT_TRUE(stop_shared_server(options()));
+    EXPECT_FALSE(stop_shared_server(options()));
+    EXPECT_EQ(ask(ensure(), "INCR answer"), "43");
+    ::kill(pid(), SIGKILL);
+    EXPECT_EQ(ask(ensure(), "GET answer"), "\"43\"");
+}
+
+TEST_F(shared_server, says_where_it_is) {
+    auto const before = shared_server_status(options());
+    EXPECT_FALSE(before.running);
+    EXPECT_FALSE(fs::exists(directory()));
+    auto const url = ensure();
+    auto const now = shared_server_status(options());
+    EXPECT_TRUE(now.running);
+    EXPECT_TRUE(process_alive(now.pid));
+    EXPECT_EQ(now.socket, path_of(url));
+    EXPECT_EQ(now.data_directory, directory() + "/data");
+    EXPECT_LT(std::chrono::system_clock::now() - now.since, 1min);
+}
+
+TEST_F(shared_server, ends_by_itself_when_unused_and_not_while_someone_is_connected) {
+    auto user = program("0.2");
+    user.write_line("go");
+    EXPECT_EQ(user.read_line(), "ready");
+    auto const server = read_server(user);
+    {
+        raw_client const connected{endpoint{.unix_path = path_of(server.url)}};
+        EXPECT_FALSE(eventually([&] { return !process_alive(server.pid); }, 1s)) << "five times the idle time";
+    }
+    EXPECT_TRUE(eventually([&] { return !process_alive(server.pid); }));
+    EXPECT_TRUE(eventually([&] { return !fs::exists(path_of(server.url)); }));
+}
+
+TEST_F(shared_server, ends_when_its_directory_is_gone) {
+    auto settings = options();
+    settings.idle = 2s;
+    ensure_shared_server(settings);
+    auto const server = pid();
+    fs::remove_all(directory());
+    EXPECT_TRUE(eventually([&] { return !process_alive(server); }, 1900ms)) << "it waited for the idle time";
+}
+
+// The supervisor has found the server unused and wants the lock to end it; before it gets it, a program comes.
+TEST_F(shared_server, stays_when_a_program_comes_while_the_supervisor_waits_for_the_lock) {
+    auto settings = options();
+    settings.idle = 500ms;
+    ensure_shared_server(settings);
+    auto const server = pid();
+    auto const file = directory() + "/lock";
+    auto lock = embedded::lock_until(file, lock_kind::shared, std::chrono::steady_clock::now() + 5s);
+    ASSERT_TRUE(lock);
+    ASSERT_TRUE(eventually([&] { return has_waiter(file); }));
+    lock.touch();
+    lock.unlock();
+    EXPECT_FALSE(eventually([&] { return !process_alive(server); }, 300ms)) << "it had 500 ms from the touch on";
+}
+
+using slow_shared_server = shared_server;
+
+// Comes at the worst moments: while the supervisor ends the server, right after, and around that time.
+TEST_F(slow_shared_server, loses_nothing_and_never_fails_when_a_start_meets_the_idle_end) {
+    auto const seed = std::random_device{}();
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::minstd_rand random{seed};
+    auto const idle = 60ms;
+    auto settings = options();
+    settings.idle = idle;
+    int acknowledged = 0;
+    std::set<pid_t> servers;
+    for (int round = 0; round < 50; ++round) {
+        std::optional<std::string> reply;
+        for (int attempt = 0; attempt < 10 && !reply; ++attempt) {
+            auto const before = now_ms();
+            reply = ask(ensure_shared_server(settings), "INCR counter");
+            EXPECT_TRUE(reply || now_ms() - before >= idle.count()) << "it ended although a program had just come";
+        }
+        ASSERT_TRUE(reply);
+        ASSERT_EQ(*reply, std::to_string(++acknowledged));
+        auto const server = pid();
+        servers.insert(server);
+        auto const gone = [&] { return !process_alive(server); };
+        auto const ending = [&] { return !embedded::try_lock(directory() + "/lock", lock_kind::shared) || gone(); };
+        if (round % 3 == 0) {
+            ASSERT_TRUE(eventually(ending));
+        } else if (round % 3 == 1) {
+            ASSERT_TRUE(eventually(gone));
+        } else {
+            std::this_thread::sleep_for(idle + std::chrono::milliseconds{random() % 200});
+        }
+    }
+    EXPECT_GT(servers.size(), 20U) << "it hardly ever ended: the race was not run";
+}
+
+TEST_F(shared_server, is_found_by_programs_that_look_in_another_directory_but_have_the_same_home) {
+    auto const user = [this](std::string const& runtime) {
+        fs::create_directories(scratch_.path() / runtime);
+        return child_process{{program_path("embedded_owner"), "shared"},
+                             {.environment = {{"LOCKSTEP_EMBEDDED_DIR", ""},
+                                              {"XDG_RUNTIME_DIR", scratch_.file(runtime)},
+                                              {"XDG_STATE_HOME", scratch_.file("state")}}}};
+    };
+    auto in_a_session = user("a");
+    auto in_a_service = user("b");
+    in_a_session.write_line("go");
+    in_a_service.write_line("go");
+    EXPECT_EQ(in_a_session.read_line(), "ready");
+    EXPECT_EQ(in_a_service.read_line(), "ready");
+    auto const first = read_server(in_a_session);
+    auto const second = read_server(in_a_service);
+    EXPECT_EQ(first.url, second.url);
+    EXPECT_EQ(first.pid, second.pid);
+    EXPECT_TRUE(stop_shared_server({.directory = directory_of(first.url)}));
+}
+
+TEST_F(shared_server, says_once_that_it_is_for_this_machine_only) {
+    child_process user{{program_path("embedded_owner"), "shared_twice"},
+                       {.environment = {{"LOCKSTEP_EMBEDDED_DIR", directory()}}}};
+    auto const first = user.read_line().value_or("");
+    EXPECT_NE(first.find(directory() + "/redis.sock: this machine only; set LOCKSTEP_URL"), std::string::npos) << first;
+    EXPECT_EQ(user.read_line(), "done");
+}
+
+TEST_F(shared_server, refuses_a_directory_that_another_could_have_made) {
+    fs::create_directory(scratch_.path() / "real");
+    fs::create_directory_symlink(scratch_.path() / "real", scratch_.path() / "link");
+    auto const refusal = [](std::string const& place) {
+        return thrown<invalid_argument_error>([&] { ensure_shared_server({.directory = place}); });
+    };
+    EXPECT_NE(refusal(scratch_.file("link")).find("symbolic link"), std::string::npos);
+    EXPECT_NE(refusal(scratch_.file("link/")).find("symbolic link"), std::string::npos);
+
+    std::string foreign = "/usr";  // root's
+    if (::geteuid() == 0) {
+        foreign = scratch_.file("foreign");
+        fs::create_directory(foreign);
+        ASSERT_EQ(::chown(foreign.c_str(), 65'534, 65'534), 0);
+    }
+    EXPECT_NE(refusal(foreign).find("belongs to user"), std::string::npos);
+
+    fs::create_directory(scratch_.path() / "open");
+    fs::permissions(scratch_.path() / "open", fs::perms::all);
+    EXPECT_NE(refusal(scratch_.file("open")).find("chmod 700"), std::string::npos);
+
+    EXPECT_NE(refusal("relative").find("absolute"), std::string::npos);
+    EXPECT_NE(refusal(scratch_.file(std::string(100, 'x'))).find("too long"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::test

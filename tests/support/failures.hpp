@@ -1,0 +1,43 @@
+// What went wrong, as a value to compare: its class and its text.
+#pragma once
+
+#include <lockstep/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <typeinfo>
+
+namespace lockstep::test {
+
+// The text of the `Error` that `work` throws. Anything else fails the test: no error, or one of another class.
+//     EXPECT_THAT(failure<server_error>([&] { client.command("NONSENSE"); }), HasSubstr("unknown command"));
+template <class Error, class F>
+std::string failure(F&& work) {
+    try {
+        work();
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (Error const& problem) {
+        // Of this very class: every lockstep error is an `error`, so a base would hide the difference.
+        EXPECT_EQ(typeid(problem).name(), std::string{typeid(Error).name()}) << problem.what();
+        return problem.what();
+    } catch (std::exception const& problem) {
+        ADD_FAILURE() << "another class was thrown: " << typeid(problem).name() << ", " << problem.what();
+    }
+    return {};
+}
+
+// How `work` ended: its reason, or nothing when it succeeded.
+template <class F>
+std::optional<errc> outcome(F&& work) {
+    try {
+        work();
+        return std::nullopt;
+    } catch (error const& problem) {
+        return problem.reason();
+    }
+}
+
+}  // namespace lockstep::test

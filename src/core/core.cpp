@@ -1,0 +1,222 @@
+#include "core/core.hpp"
+
+#include "base/names.hpp"
+#include "core/io_thread.hpp"
+#include "redis/cluster_router.hpp"
+#include "redis/sentinel.hpp"
+#include "redis/single_router.hpp"
+
+#include <lockstep/embedded_server.hpp>
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/strand.hpp>
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <cerrno>
+#include <future>
+#include <thread>
+#include <utility>
+
+namespace lockstep::detail {
+namespace {
+
+std::atomic<int> forks{0};
+
+int current_generation() {
+    static int const registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+    (void)registered;
+    return forks.load(std::memory_order_relaxed);
+}
+
+redis::connection_settings settings_of(client_options const& options, redis::location const& where) {
+    redis::connection_settings settings{};
+    settings.connect_timeout = where.connect_timeout.value_or(options.connect_timeout);
+    settings.reconnect_min = options.reconnect_min;
+    settings.reconnect_max = options.reconnect_max;
+    settings.keepalive_interval = options.keepalive_interval;
+    settings.keepalive_timeout = options.keepalive_timeout;
+    settings.max_pending = options.max_pending;
+    settings.max_batch_bytes = options.max_batch_bytes;
+    settings.batch_delay = options.batch_delay;
+    settings.limits.max_message = options.max_reply_bytes;
+    settings.limits.max_bulk = std::min(settings.limits.max_bulk, options.max_reply_bytes);
+    if (where.tls) settings.tls = std::make_shared<redis::tls_context const>(where.tls_files);
+    settings.server_name = where.tls_files.server_name;
+    return settings;
+}
+
+redis::handshake greeting_of(client_options const& options, redis::location const& where) {
+    redis::handshake greeting;
+    greeting.user = where.user;
+    greeting.password = [where] { return redis::password_of(where); };
+    greeting.client_name = redis::clean_client_name(where.name.empty() ? std::string{program_invocation_short_name} : where.name);
+    greeting.database = where.database;
+    greeting.allow_eviction = options.allow_eviction;
+    greeting.require_master = where.kind == redis::topology::sentinel;
+    return greeting;
+}
+
+void check(client_options const& options) {
+    auto const positive = [](auto value, char const* name) {
+        if (value <= value.zero()) throw invalid_argument_error(fmt::format("{} must be longer than 0", name));
+    };
+    positive(options.connect_timeout, "connect_timeout");
+    positive(options.command_timeout, "command_timeout");
+    positive(options.reconnect_min, "reconnect_min");
+    if (options.reconnect_max < options.reconnect_min) throw invalid_argument_error("reconnect_max must be at least reconnect_min");
+    if (options.keepalive_interval.count() < 0) throw invalid_argument_error("keepalive_interval must be 0 (none) or longer");
+    if (options.keepalive_interval.count() > 0) positive(options.keepalive_timeout, "keepalive_timeout");
+    if (options.max_pending == 0) throw invalid_argument_error("max_pending must be at least 1");
+    if (options.max_batch_bytes == 0) throw invalid_argument_error("max_batch_bytes must be at least 1");
+    if (options.batch_delay.count() < 0) throw invalid_argument_error("batch_delay must be 0 or longer");
+    if (options.max_reply_bytes < 1024) throw invalid_argument_error("max_reply_bytes must be at least 1024");
+    base::check_prefix(options.prefix);
+}
+
+/// Finds the embedded server on a thread of its own: starting it takes a while, and I/O must go on.
+task<redis::endpoint> find_embedded(std::shared_ptr<redis::reactor> home) {
+    std::string url;
+    auto look = [&url, home](auto handler) {
+        std::thread{[&url, home, handler = std::move(handler), work = boost::asio::make_work_guard(home->executor())]() mutable {
+            std::string problem;
+            try {
+                url = ensure_shared_server();
+            } catch (std::exception const& failure) {
+                problem = failure.what();
+            }
+            boost::asio::post(home->executor(), [handler = std::move(handler), problem = std::move(problem)]() mutable {
+                handler(boost::system::error_code{}, std::move(problem));
+            });
+        }}.detach();
+    };
+    auto const [error, problem] = co_await redis::wait_for<std::string>(*home, look);
+    if (!problem.empty()) throw unavailable_error(problem);
+    co_return redis::parse_url(url).endpoints.front();
+}
+
+task<redis::endpoint> find_fixed(redis::endpoint where) { co_return where; }
+
+}  // namespace
+
+core::core(client_options const& options, std::optional<home_executor> home)
+    : options_(options), where_(redis::locate(options)), fork_generation_(current_generation()) {
+    check(options_);
+    settings_ = settings_of(options_, where_);
+    greeting_ = greeting_of(options_, where_);
+    if (home) {
+        home_ = std::make_shared<redis::reactor>(boost::asio::make_strand(home->executor), std::move(home->running_here));
+    } else {
+        thread_ = std::make_shared<io_thread>();
+        home_ = std::make_shared<redis::reactor>(thread_->executor());
+    }
+    way_ = make_way();
+}
+
+std::shared_ptr<core> core::make(client_options const& options, std::optional<home_executor> home) {
+    return std::shared_ptr<core>{new core{options, std::move(home)}};
+}
+
+core::~core() {
+    close();
+    if (thread_) thread_->finish();
+}
+
+redis::connection::locator core::make_locator() {
+    if (where_.embedded) return [home = home_] { return find_embedded(home); };
+    return [where = where_.endpoints.front()] { return find_fixed(where); };
+}
+
+std::unique_ptr<redis::router> core::make_way() {
+    switch (where_.kind) {
+        case redis::topology::cluster:
+            return std::make_unique<redis::cluster_router>(home_, settings_, greeting_, where_.endpoints);
+        case redis::topology::sentinel:
+            return redis::make_sentinel_router(home_, settings_, greeting_, where_);
+        case redis::topology::standalone: break;
+    }
+    return std::make_unique<redis::single_router>(home_, settings_, greeting_, make_locator());
+}
+
+redis::router& core::bus() {
+    if (!bus_) bus_ = make_way();
+    return *bus_;
+}
+
+std::shared_ptr<redis::session_router> core::make_session(std::int16_t slot) {
+    auto find = [self = weak_from_this(), slot]() -> task<redis::endpoint> {
+        auto const alive = self.lock();
+        if (!alive) throw cancelled_error("the client is closed");
+        return alive->way()->find(slot);
+    };
+    return std::make_shared<redis::session_router>(home_, settings_, greeting_, std::move(find));
+}
+
+std::optional<int> core::key_position(std::string const& command) const {
+    std::lock_guard const guard{positions_mutex_};
+    auto const found = positions_.find(command);
+    return found == positions_.end() ? std::nullopt : std::optional{found->second};
+}
+
+void core::set_key_position(std::string const& command, int position) {
+    std::lock_guard const guard{positions_mutex_};
+    positions_.emplace(command, position);
+}
+
+redis::reactor::clock::time_point core::deadline(std::chrono::milliseconds time) const noexcept {
+    auto const effective = time.count() > 0 ? time : where_.command_timeout.value_or(options_.command_timeout);
+    return redis::reactor::clock::now() + effective;
+}
+
+void core::require_blocking_is_allowed() const { home_->require_blocking_is_allowed(); }
+
+bool core::same_process() const noexcept { return forks.load(std::memory_order_relaxed) == fork_generation_; }
+
+void core::require_same_process() const {
+    if (!same_process()) throw invalid_argument_error("this client was made before a fork(); make a new one in the child");
+}
+
+lockstep::statistics core::statistics() {
+    return home_->locked([this] {
+        lockstep::statistics sum;
+        way_->add_to(sum);
+        if (bus_) bus_->add_to(sum);
+        return sum;
+    });
+}
+
+std::string core::description() const {
+    if (where_.embedded) return "this user's embedded server";
+    std::string text;
+    for (auto const& one : where_.endpoints) text += (text.empty() ? "" : ",") + redis::to_string(one);
+    return where_.master_name.empty() ? text : fmt::format("{} of {}", where_.master_name, text);
+}
+
+void core::close() noexcept {
+    if (!same_process() || closed_.exchange(true)) return;
+    if (home_->here()) {
+        close_here();
+    } else if (thread_) {
+        std::promise<void> done;
+        home_->post([&] {
+            close_here();
+            done.set_value();
+        });
+        done.get_future().wait();
+        thread_->finish();
+    } else {
+        // On the user's executor nobody knows whether it still runs: take the turn here.
+        redis::reactor::turn const now{*home_};
+        close_here();
+    }
+}
+
+void core::close_here() noexcept {
+    way_->close();
+    if (bus_) bus_->close();
+    home_->shut();
+}
+
+}  // namespace lockstep::detail

@@ -1,0 +1,89 @@
+#pragma once
+
+// What stands behind a `client` and is shared by everything made from it: the reactor, its thread, the ways to the server.
+
+#include "redis/reactor.hpp"
+#include "redis/router.hpp"
+#include "redis/session_router.hpp"
+#include "redis/url.hpp"
+
+#include <lockstep/client.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace lockstep::detail {
+
+class io_thread;
+
+/// The user's own executor, for a client that has no thread.
+struct home_executor {
+    boost::asio::any_io_executor executor;
+    std::function<bool()> running_here;
+};
+
+class core : public std::enable_shared_from_this<core> {
+public:
+    static std::shared_ptr<core> make(client_options const& options, std::optional<home_executor> home = {});
+    ~core();
+
+    redis::reactor& home() const noexcept { return *home_; }
+    /// The way to the server; whoever has it keeps this core alive.
+    std::shared_ptr<redis::router> way() noexcept { return {shared_from_this(), way_.get()}; }
+    bool is_cluster() const noexcept { return where_.kind == redis::topology::cluster; }
+
+    /// In a turn: the way for users' subscriptions, with connections of its own.
+    redis::router& bus();
+    std::shared_ptr<redis::session_router> make_session(std::int16_t slot);
+
+    /// Where a command's first key stands, as far as the server was asked (command_rules.hpp). In any thread.
+    std::optional<int> key_position(std::string const& command) const;
+    void set_key_position(std::string const& command, int position);
+
+    redis::reactor::clock::time_point deadline(std::chrono::milliseconds time) const noexcept;
+
+    /// Throws when a blocking form must not be called here.
+    void require_blocking_is_allowed() const;
+    /// Throws in a child made by fork().
+    void require_same_process() const;
+    bool same_process() const noexcept;
+
+    lockstep::statistics statistics();
+    std::string description() const;
+    void close() noexcept;
+
+private:
+    core(client_options const& options, std::optional<home_executor> home);
+    std::unique_ptr<redis::router> make_way();
+    redis::connection::locator make_locator();
+    void close_here() noexcept;
+
+    client_options options_;
+    redis::location where_;
+    int fork_generation_;
+    std::shared_ptr<io_thread> thread_;  // null on the user's executor
+    std::shared_ptr<redis::reactor> home_;
+    redis::connection_settings settings_;
+    redis::handshake greeting_;
+    std::unique_ptr<redis::router> way_;
+    std::unique_ptr<redis::router> bus_;
+    std::atomic<bool> closed_{false};
+
+    mutable std::mutex positions_mutex_;
+    std::map<std::string, int> positions_;
+};
+
+/// For headers that need the core of a client: primitives, and <lockstep/asio.hpp>.
+struct core_access {
+    static std::shared_ptr<core> const& of(client const& owner) noexcept { return owner.core_; }
+    static client make(std::shared_ptr<core> owner) noexcept { return client{std::move(owner)}; }
+};
+
+}  // namespace lockstep::detail

@@ -1,0 +1,32 @@
+#include "core/io_thread.hpp"
+
+#include <pthread.h>
+
+#include <csignal>
+
+namespace lockstep::detail {
+
+io_thread::io_thread() : context_(std::make_shared<boost::asio::io_context>(1)), work_(context_->get_executor()) {
+    // Signals are the program's business: none is handled on this thread.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread{[context = context_] { context->run(); }};
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_setname_np(thread_.native_handle(), "lockstep-io");
+}
+
+io_thread::~io_thread() { finish(); }
+
+void io_thread::finish() noexcept {
+    work_.reset();
+    if (!thread_.joinable()) return;
+    if (thread_.get_id() == std::this_thread::get_id()) {
+        thread_.detach();
+    } else {
+        thread_.join();
+    }
+}
+
+}  // namespace lockstep::detail

@@ -1,17 +1,23 @@
-#include <lockstep/error.hpp>
-#include <lockstep/log.hpp>
+// What a stranger's first program does: a server of its own, a client, a coroutine.
+#include <lockstep/asio.hpp>
+#include <lockstep/lockstep.hpp>
+
+#include <boost/asio/use_future.hpp>
 
 #include <cstdio>
 #include <string>
 
-int main() {
-    std::string heard;
-    lockstep::set_log_hook([&](lockstep::log_level, std::string_view message) { heard = message; });
-    lockstep::log(lockstep::log_level::info, "hello");
-    try {
-        throw lockstep::timeout_error("as expected");
-    } catch (lockstep::error const& error) {
-        if (error.reason() != lockstep::errc::timeout || heard != "hello") return 1;
-    }
-    std::puts("ok");
+lockstep::task<std::string> greet(lockstep::client& client) {
+    co_await client.async_command("SET", "greeting", "ok");
+    co_return co_await client.async_command<std::string>("GET", "greeting");
+}
+
+int main() try {
+    lockstep::embedded_server server;
+    lockstep::client client{server.url()};
+    if (client.command<std::string>("PING") != "PONG") return 1;
+    std::puts(lockstep::spawn(greet(client), boost::asio::use_future).get().c_str());
+} catch (lockstep::error const& problem) {
+    std::fprintf(stderr, "%s\n", problem.what());
+    return 1;
 }

@@ -14,7 +14,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   file(READ "${PAGE}" rest)
   set(line 1)  # where `rest` begins
   set(blocks 0)
-  set(code "// From ${PAGE}. Made by cmake/snippets.cmake; changes are lost.\n")
+  set(code "// From ${PAGE}. Made by cmake/snippets.cmake; changes are lost.\n#include \"prelude.hpp\"\n")
   # Cuts `rest` behind the first `mark`; `head` is what stood before that, the mark included.
   macro(cut mark)
     string(FIND "${rest}" "${mark}" at)
@@ -102,11 +102,14 @@ using namespace std::chrono_literals;
 if(NOT LOCKSTEP_SANITIZE)
   add_library(snippets OBJECT ${sources})
   target_link_libraries(snippets PRIVATE lockstep::lockstep)
-  target_compile_options(snippets PRIVATE -O0 -Wall -Wno-unused)
+  # g++ takes code under a #line for a header's, where a lambda in a coroutine's frame would be suspicious.
+  target_compile_options(snippets PRIVATE -O0 -Wall -Wno-unused $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   if(LOCKSTEP_WERROR)
     target_compile_options(snippets PRIVATE -Werror)
   endif()
-  target_precompile_headers(snippets PRIVATE "${prelude}")
+  if(LOCKSTEP_PCH)
+    target_precompile_headers(snippets PRIVATE "${prelude}")
+  endif()
 endif()
 
 # The README's example, as a user would build it, on a server of its own that goes when it ends.

@@ -6,6 +6,7 @@
 /// (a lock that is busy, a wait that ran out) is a value and is not thrown by the `try_` forms. No message contains a password.
 
 #include <exception>
+#include <memory>
 #include <string>
 #include <system_error>
 
@@ -13,13 +14,13 @@ namespace lockstep {
 
 /// The reason, also as `error::code()`. The order may grow; the names stay.
 enum class errc {
-    timeout = 1,        ///< not done in the time allowed, and certainly not done later
+    timeout = 1,        ///< not done in the time allowed; a request that ends so was not sent, or may run twice
     lease_lost,         ///< the lease ended before its holder released it
     leadership_lost,    ///< the term ended before the leader resigned
     not_held,           ///< released or used without holding
     invalid_argument,   ///< refused before anything was sent; the message names what is allowed
     count_mismatch,     ///< the object exists with another count
-    unavailable,        ///< no usable server in the time allowed; the request did not run
+    unavailable,        ///< no usable server in the time allowed; the request did not run (a repeatable one may have, before)
     indeterminate,      ///< the request may have run: its reply was lost and could not be found out in time
     cancelled,          ///< cancelled by its stop token, its cancellation slot or by closing the client
     server,             ///< the server answered with an error; the message is the server's
@@ -37,6 +38,11 @@ class error : public std::system_error {
 public:
     error(errc code, std::string const& message);
     errc reason() const noexcept { return static_cast<errc>(code().value()); }
+    /// The message alone, without the words of the code.
+    char const* what() const noexcept override { return message_->c_str(); }
+
+private:
+    std::shared_ptr<std::string const> message_;  // shared: copying an exception must not throw
 };
 
 #define LOCKSTEP_ERROR(name, reason)                                                       \
@@ -64,12 +70,9 @@ LOCKSTEP_ERROR(unsuitable_server, unsuitable_server);
 /// The server's own error. `prefix()` is its first word: "WRONGTYPE", "OOM", "NOPERM", "ERR" and so on.
 class server_error : public error {
 public:
-    explicit server_error(std::string const& message) : error(errc::server, message), text_(message) {}
-    std::string prefix() const { return text_.substr(0, text_.find(' ')); }
-    std::string const& text() const noexcept { return text_; }
-
-private:
-    std::string text_;
+    explicit server_error(std::string const& message) : error(errc::server, message) {}
+    std::string prefix() const { return text().substr(0, text().find(' ')); }
+    std::string text() const { return what(); }
 };
 
 /// Throws the class that belongs to `code`. For code that carries outcomes as values.

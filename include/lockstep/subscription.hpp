@@ -5,7 +5,7 @@
 ///     auto news = client.subscribe("news", [](lockstep::message const& message) { std::cout << message.payload << '\n'; });
 ///     ...                                                    // ends with `news`
 ///
-/// Handlers run on the client's I/O thread, one at a time: keep them short, never block there. At most once: what is published while the
+/// Handlers run on the client's I/O thread, one at a time: keep them short, never block there. What they throw is logged. At most once: what is published while the
 /// connection is down is missed; `on_gap` tells that it may have happened, after the subscription is in force again.
 
 #include <functional>

@@ -54,18 +54,20 @@ void cancel_link::unlink() noexcept {
 }
 
 namespace {
-thread_local bool on_io_thread = false;
+thread_local bool does_io = false;
 }
 
+bool on_io_thread() noexcept { return does_io; }
+
 void require_blocking_is_allowed() {
-    if (on_io_thread) {
+    if (does_io) {
         throw would_deadlock_error(
             "a blocking call was made on the thread that does the I/O and would wait for itself; "
             "use the async_ form there, or move the work to another thread");
     }
 }
 
-io_thread_mark::io_thread_mark() noexcept : before_(std::exchange(on_io_thread, true)) {}
-io_thread_mark::~io_thread_mark() { on_io_thread = before_; }
+io_thread_mark::io_thread_mark() noexcept : before_(std::exchange(does_io, true)) {}
+io_thread_mark::~io_thread_mark() { does_io = before_; }
 
 }  // namespace lockstep::detail

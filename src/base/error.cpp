@@ -41,7 +41,8 @@ std::error_code make_error_code(errc code) noexcept {
     return {static_cast<int>(code), error_category()};
 }
 
-error::error(errc code, std::string const& message) : std::system_error(make_error_code(code), message) {}
+error::error(errc code, std::string const& message)
+    : std::system_error(make_error_code(code), message), message_(std::make_shared<std::string const>(message)) {}
 
 void throw_error(errc code, std::string const& message) {
     switch (code) {

@@ -22,13 +22,30 @@ task<reply> execute_in_cluster(std::shared_ptr<core> owner, std::string encoded,
     co_return co_await redis::run_encoded(std::move(way), encoded, terms);
 }
 
+redis::command_terms terms_of(core& owner, request const& command, bool errors_are_replies) {
+    return {.deadline = owner.deadline(command.time()), .repeatable = command.is_repeatable(), .errors_are_replies = errors_are_replies};
+}
+
 task<reply> execute(core& owner, request const& command, bool errors_are_replies) {
     owner.require_same_process();
     detail::require_shareable(command.encoded());
-    redis::command_terms const terms{.deadline = owner.deadline(command.time()), .repeatable = command.is_repeatable(),
-                                     .errors_are_replies = errors_are_replies};
+    auto const terms = terms_of(owner, command, errors_are_replies);
     if (owner.is_cluster()) return execute_in_cluster(owner.shared_from_this(), command.encoded(), terms);
     return redis::run_encoded(owner.way(), command.encoded(), terms);
+}
+
+/// All slots before the first command: they must leave in their order, and finding a slot may take a question to the server.
+task<std::vector<reply>> execute_pipeline_in_cluster(std::shared_ptr<core> owner, std::vector<request> commands) {
+    std::vector<task<std::int16_t>> questions;
+    for (auto const& one : commands) questions.push_back(detail::find_slot(*owner, one.encoded(), owner->deadline(one.time())));
+    auto const slots = co_await when_all(std::move(questions));
+    std::vector<task<reply>> all;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        auto terms = terms_of(*owner, commands[i], true);
+        terms.slot = slots[i];
+        all.push_back(redis::run_encoded(owner->way(), commands[i].encoded(), terms));
+    }
+    co_return co_await when_all(std::move(all));
 }
 
 task<std::optional<std::vector<reply>>> execute_transaction(std::shared_ptr<core> owner, transaction commands) {
@@ -87,14 +104,17 @@ std::vector<reply> client::execute(pipeline commands, std::stop_token token) {
 
 task<std::vector<reply>> client::async_execute(pipeline commands) {
     core_->require_same_process();
-    std::vector<task<reply>> all;
-    all.reserve(commands.size());
-    for (auto command : commands.commands()) {
-        if (commands.time().count() > 0) command.within(commands.time());
-        if (commands.is_repeatable()) command.repeatable();
-        all.push_back(lockstep::execute(*core_, command, true));
+    if (commands.size() == 0) throw invalid_argument_error("the pipeline is empty; add a command first");
+    auto requests = commands.commands();
+    for (auto& one : requests) {
+        detail::require_shareable(one.encoded());
+        if (commands.time().count() > 0) one.within(commands.time());
+        if (commands.is_repeatable()) one.repeatable();
     }
-    if (all.empty()) throw invalid_argument_error("the pipeline is empty; add a command first");
+    if (core_->is_cluster()) return execute_pipeline_in_cluster(core_, std::move(requests));
+    std::vector<task<reply>> all;
+    all.reserve(requests.size());
+    for (auto const& one : requests) all.push_back(redis::run_encoded(core_->way(), one.encoded(), terms_of(*core_, one, true)));
     return when_all(std::move(all));
 }
 

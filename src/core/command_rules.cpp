@@ -117,6 +117,19 @@ void require_shareable(std::span<argument const> words) {
     });
 }
 
+void require_answered(std::string_view encoded) {
+    auto const words = arguments_of(encoded);
+    if (words.front().empty()) throw invalid_argument_error("the command's name is empty");
+    auto const name = upper(words.front().substr(0, 16));
+    auto const found = std::find_if(rules.begin(), rules.end(), [&](rule const& one) { return one.name == name; });
+    bool const known = found != rules.end() && (found->instead == by_subscription || found->instead == nothing_instead);
+    bool const silences = name == "CLIENT" && words.size() > 1 && upper(words[1].substr(0, 16)) == "REPLY";
+    if (!known && !silences) return;
+    auto const what = silences ? std::string{"CLIENT REPLY"} : name;
+    auto const instead = known && !found->instead.empty() ? fmt::format("; use {}", found->instead) : std::string{};
+    throw invalid_argument_error(fmt::format("{} can't be used in a session: its replies could not be told from others'{}", what, instead));
+}
+
 void require_runnable(transaction const& commands) {
     if (commands.size() == 0) throw invalid_argument_error("the transaction is empty; add a command first");
     if (commands.size() > 60'000) throw invalid_argument_error("a transaction takes at most 60000 commands");
@@ -130,7 +143,11 @@ redis::command_terms asking(redis::reactor::clock::time_point deadline) { return
 /// What COMMAND INFO says of a command: 0 no keys, n the argument of the first key, -1 ask with COMMAND GETKEYS.
 task<int> first_key_of(core& owner, std::string name, redis::reactor::clock::time_point deadline) {
     if (auto const known = owner.key_position(name)) co_return *known;
-    auto const answer = co_await redis::run(owner.way(), asking(deadline), "COMMAND", "INFO", name);
+    auto terms = asking(deadline);
+    terms.errors_are_replies = true;
+    auto const answer = co_await redis::run(owner.way(), terms, "COMMAND", "INFO", name);
+    // A user who may not ask: the first argument is the key of almost all commands, and for the others MOVED says where to go.
+    if (answer.is_error()) co_return 1;
     int position = 0;
     if (answer.size() == 1 && answer[0].is_aggregate()) {
         auto const info = answer[0];
@@ -143,16 +160,29 @@ task<int> first_key_of(core& owner, std::string name, redis::reactor::clock::tim
     co_return position;
 }
 
+std::int16_t slot_of(std::string_view key) { return static_cast<std::int16_t>(redis::key_slot(key)); }
+
+/// EVAL text 2 key key ...: they say where their keys are. Asking the server would send the text and all arguments twice.
+bool is_script_call(std::string_view name) {
+    constexpr std::array<std::string_view, 6> calls{"EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"};
+    return std::find(calls.begin(), calls.end(), name) != calls.end();
+}
+
 }  // namespace
 
 task<std::int16_t> find_slot(core& owner, std::string encoded, redis::reactor::clock::time_point deadline) {
     auto const arguments = arguments_of(encoded);
-    auto const position = co_await first_key_of(owner, upper(arguments.front()), deadline);
+    auto const name = upper(arguments.front());
+    if (is_script_call(name)) {
+        bool const has_keys = arguments.size() > 3 && arguments[2] != "0";
+        co_return has_keys ? slot_of(arguments[3]) : std::int16_t{-1};
+    }
+    auto const position = co_await first_key_of(owner, name, deadline);
     if (position == 0) co_return -1;
     if (position > 0) {
         auto const index = static_cast<std::size_t>(position);
         if (index >= arguments.size()) co_return -1;  // the server will say what is missing
-        co_return static_cast<std::int16_t>(redis::key_slot(arguments[index]));
+        co_return slot_of(arguments[index]);
     }
     std::vector<argument> words{"COMMAND", "GETKEYS"};
     words.insert(words.end(), arguments.begin(), arguments.end());
@@ -160,7 +190,7 @@ task<std::int16_t> find_slot(core& owner, std::string encoded, redis::reactor::c
     terms.errors_are_replies = true;  // "The command has no key arguments", or bad arguments: any node will say so
     auto const answer = co_await redis::run_command(owner.way(), words, terms);
     if (answer.is_error() || answer.empty()) co_return -1;
-    co_return static_cast<std::int16_t>(redis::key_slot(answer[0].text()));
+    co_return slot_of(answer[0].text());
 }
 
 }  // namespace lockstep::detail

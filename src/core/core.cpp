@@ -1,6 +1,7 @@
 #include "core/core.hpp"
 
 #include "base/names.hpp"
+#include "core/context_watch.hpp"
 #include "core/io_thread.hpp"
 #include "redis/cluster_router.hpp"
 #include "redis/sentinel.hpp"
@@ -72,7 +73,7 @@ void check(client_options const& options) {
     if (options.max_pending == 0) throw invalid_argument_error("max_pending must be at least 1");
     if (options.max_batch_bytes == 0) throw invalid_argument_error("max_batch_bytes must be at least 1");
     if (options.batch_delay.count() < 0) throw invalid_argument_error("batch_delay must be 0 or longer");
-    if (options.max_reply_bytes < 1024) throw invalid_argument_error("max_reply_bytes must be at least 1024");
+    if (options.max_reply_bytes < 64 * 1024) throw invalid_argument_error("max_reply_bytes must be at least 65536");
     base::check_prefix(options.prefix);
 }
 
@@ -81,19 +82,22 @@ task<redis::endpoint> find_embedded(std::shared_ptr<redis::reactor> home) {
     std::string url;
     auto look = [&url, home](auto handler) {
         std::thread{[&url, home, handler = std::move(handler), work = boost::asio::make_work_guard(home->executor())]() mutable {
-            std::string problem;
+            redis::permanent_failure problem{};
             try {
                 url = ensure_shared_server();
+            } catch (error const& failure) {
+                problem = {failure.reason(), failure.what()};
             } catch (std::exception const& failure) {
-                problem = failure.what();
+                problem = {errc::unavailable, failure.what()};
             }
             boost::asio::post(home->executor(), [handler = std::move(handler), problem = std::move(problem)]() mutable {
                 handler(boost::system::error_code{}, std::move(problem));
             });
         }}.detach();
     };
-    auto const [error, problem] = co_await redis::wait_for<std::string>(*home, look);
-    if (!problem.empty()) throw unavailable_error(problem);
+    auto const [failed, problem] = co_await redis::wait_for<redis::permanent_failure>(*home, look);
+    if (failed) throw cancelled_error("the client is closed");
+    if (!problem.text.empty()) throw problem;  // it took its time already, and a missing program stays missing
     co_return redis::parse_url(url).endpoints.front();
 }
 
@@ -116,11 +120,20 @@ core::core(client_options const& options, std::optional<home_executor> home)
 }
 
 std::shared_ptr<core> core::make(client_options const& options, std::optional<home_executor> home) {
-    return std::shared_ptr<core>{new core{options, std::move(home)}};
+    boost::asio::execution_context* context = nullptr;
+    if (home) context = &boost::asio::query(home->executor, boost::asio::execution::context);
+    std::shared_ptr<core> const made{new core{options, std::move(home)}};
+    if (context != nullptr) boost::asio::use_service<context_watch>(*context).add(made);
+    return made;
 }
 
 core::~core() {
     close();
+    // The last owner may be a coroutine that a connection has just resumed: then the connection must outlive this turn.
+    if (home_->here()) {
+        home_->keep_for_this_turn(std::move(way_));
+        home_->keep_for_this_turn(std::move(bus_));
+    }
     if (thread_) thread_->finish();
 }
 
@@ -151,7 +164,15 @@ std::shared_ptr<redis::session_router> core::make_session(std::int16_t slot) {
         if (!alive) throw cancelled_error("the client is closed");
         return alive->way()->find(slot);
     };
-    return std::make_shared<redis::session_router>(home_, settings_, greeting_, std::move(find));
+    auto astray = [self = weak_from_this()] {
+        if (auto const alive = self.lock()) alive->way()->distrust();
+    };
+    std::lock_guard const guard{sessions_mutex_};
+    if (closed_) throw cancelled_error("the client is closed");
+    auto made = std::make_shared<redis::session_router>(home_, settings_, greeting_, std::move(find), std::move(astray));
+    std::erase_if(sessions_, [](auto const& one) { return one.expired(); });
+    sessions_.push_back(made);
+    return made;
 }
 
 std::optional<int> core::key_position(std::string const& command) const {
@@ -167,7 +188,7 @@ void core::set_key_position(std::string const& command, int position) {
 
 redis::reactor::clock::time_point core::deadline(std::chrono::milliseconds time) const noexcept {
     auto const effective = time.count() > 0 ? time : where_.command_timeout.value_or(options_.command_timeout);
-    return redis::reactor::clock::now() + effective;
+    return (home_->here() ? home_->now() : redis::reactor::clock::now()) + effective;
 }
 
 void core::require_blocking_is_allowed() const { home_->require_blocking_is_allowed(); }
@@ -179,10 +200,15 @@ void core::require_same_process() const {
 }
 
 lockstep::statistics core::statistics() {
+    require_same_process();
     return home_->locked([this] {
         lockstep::statistics sum;
         way_->add_to(sum);
         if (bus_) bus_->add_to(sum);
+        std::lock_guard const guard{sessions_mutex_};
+        for (auto const& one : sessions_) {
+            if (auto const alive = one.lock()) alive->add_to(sum);
+        }
         return sum;
     });
 }
@@ -198,6 +224,11 @@ void core::close() noexcept {
     if (!same_process() || closed_.exchange(true)) return;
     if (home_->here()) {
         close_here();
+    } else if (thread_ && on_io_thread()) {
+        // Another client's I/O thread: it must not wait for this one's, which may just be waiting for it.
+        home_->post([self = weak_from_this().lock()] {
+            if (self) self->close_here();
+        });
     } else if (thread_) {
         std::promise<void> done;
         home_->post([&] {
@@ -216,7 +247,18 @@ void core::close() noexcept {
 void core::close_here() noexcept {
     way_->close();
     if (bus_) bus_->close();
+    std::unique_lock guard{sessions_mutex_};
+    auto const sessions = std::exchange(sessions_, {});
+    guard.unlock();
+    for (auto const& one : sessions) {
+        if (auto const alive = one.lock()) alive->close();
+    }
     home_->shut();
+}
+
+void core::context_ends() noexcept {
+    close();
+    home_->leave_executor();
 }
 
 }  // namespace lockstep::detail

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep::detail {
 
@@ -58,6 +59,9 @@ public:
     lockstep::statistics statistics();
     std::string description() const;
     void close() noexcept;
+    bool closed() const noexcept { return closed_; }
+    /// The user's execution context is being destroyed (context_watch.hpp).
+    void context_ends() noexcept;
 
 private:
     core(client_options const& options, std::optional<home_executor> home);
@@ -75,6 +79,9 @@ private:
     std::unique_ptr<redis::router> way_;
     std::unique_ptr<redis::router> bus_;
     std::atomic<bool> closed_{false};
+
+    std::mutex sessions_mutex_;
+    std::vector<std::weak_ptr<redis::session_router>> sessions_;
 
     mutable std::mutex positions_mutex_;
     std::map<std::string, int> positions_;

@@ -1,5 +1,7 @@
 #include "core/io_thread.hpp"
 
+#include <lockstep/detail/cancellation.hpp>
+
 #include <pthread.h>
 
 #include <csignal>
@@ -12,8 +14,8 @@ io_thread::io_thread() : context_(std::make_shared<boost::asio::io_context>(1)),
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::unique_ptr<sigset_t, void (*)(sigset_t*)> const restore{&before, [](sigset_t* old) { pthread_sigmask(SIG_SETMASK, old, nullptr); }};
     thread_ = std::thread{[context = context_] { context->run(); }};
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_setname_np(thread_.native_handle(), "lockstep-io");
 }
 
@@ -22,7 +24,7 @@ io_thread::~io_thread() { finish(); }
 void io_thread::finish() noexcept {
     work_.reset();
     if (!thread_.joinable()) return;
-    if (thread_.get_id() == std::this_thread::get_id()) {
+    if (on_io_thread() || thread_.get_id() == std::this_thread::get_id()) {
         thread_.detach();
     } else {
         thread_.join();

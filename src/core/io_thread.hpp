@@ -16,7 +16,7 @@ public:
     ~io_thread();
 
     boost::asio::io_context::executor_type executor() noexcept { return context_->get_executor(); }
-    /// Lets it end when nothing is left to do, and waits for that unless called on the thread itself.
+    /// Lets it end when nothing is left to do, and waits for that unless called on a thread that does I/O, its own or another client's.
     void finish() noexcept;
 
 private:

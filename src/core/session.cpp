@@ -1,12 +1,19 @@
 #include "core/session.hpp"
 
+#include "core/command_rules.hpp"
 #include "redis/command.hpp"
 
 namespace lockstep {
 namespace detail {
 
 session_state::~session_state() {
-    owner_->home().post([way = way_, owner = owner_] { way->close(); });
+    if (!owner_->same_process()) return;
+    if (owner_->home().here()) {
+        way_->close();
+    } else {
+        redis::reactor::turn const now{owner_->home()};
+        way_->close();
+    }
 }
 
 task<session> open_session(std::shared_ptr<core> owner, std::int16_t slot) {
@@ -17,11 +24,15 @@ task<session> open_session(std::shared_ptr<core> owner, std::int16_t slot) {
 }
 
 task<reply> async_execute(std::shared_ptr<session_state> owner, request const& command) {
+    owner->owner().require_same_process();
+    require_answered(command.encoded());
     redis::command_terms const terms{.deadline = owner->owner().deadline(command.time())};
     return redis::run_encoded(owner->way(), command.encoded(), terms);
 }
 
 task<std::optional<std::vector<reply>>> async_execute(std::shared_ptr<session_state> owner, transaction commands) {
+    owner->owner().require_same_process();
+    require_runnable(commands);
     redis::command_terms const terms{.deadline = owner->owner().deadline(commands.time())};
     return redis::run_transaction(owner->way(), std::move(commands), terms);
 }

@@ -42,10 +42,13 @@ public:
     // Awaited once: until the server has confirmed it.
     bool await_ready() const noexcept { return false; }
     template <class Promise>
-    void await_suspend(std::coroutine_handle<Promise> awaiting) {
+    bool await_suspend(std::coroutine_handle<Promise> awaiting) {
         awaiting_ = awaiting;
         cancel_ = cancellation_of(awaiting);
-        owner_->home().post([self = shared_from_this()] { self->begin(); });
+        if (owner_->home().post([self = shared_from_this()] { self->begin(); })) return true;
+        awaiting_ = nullptr;
+        problem_ = make_error(errc::cancelled, "the client is closed");
+        return false;
     }
     void await_resume() {
         if (!problem_) return;
@@ -55,6 +58,7 @@ public:
 private:
     void begin() {
         if (!awaiting_) return;  // abandoned meanwhile
+        if (owner_->closed()) return settle(make_error(errc::cancelled, "the client is closed"));
         if (cancel_ != nullptr && !cancel_->park(*this)) {
             cancel_ = nullptr;
             return settle(make_error(errc::cancelled, "the subscription was cancelled"));
@@ -81,11 +85,23 @@ private:
     }
 
     void message(std::string_view channel, std::string_view payload) noexcept override {
-        options_.handler({.channel = channel, .payload = payload});
+        guarded([&] { options_.handler({.channel = channel, .payload = payload}); });
     }
     void subscribed() noexcept override {
         if (awaiting_) return settle(nullptr);
-        if (options_.on_gap) options_.on_gap();
+        if (options_.on_gap) guarded(options_.on_gap);
+    }
+    /// The user's code must not take the connection along. It may end the subscription, and it is kept in here.
+    template <class F>
+    void guarded(F const& call) noexcept {
+        auto const self = shared_from_this();
+        try {
+            call();
+        } catch (std::exception const& problem) {
+            log(log_level::error, fmt::format("the handler of '{}' threw: {}", options_.channel, problem.what()));
+        } catch (...) {
+            log(log_level::error, fmt::format("the handler of '{}' threw", options_.channel));
+        }
     }
     void interrupted() noexcept override {}
     void refused(errc reason, std::string_view why) noexcept override {

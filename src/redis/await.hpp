@@ -4,6 +4,7 @@
 
 #include "redis/reactor.hpp"
 
+#include <boost/asio/error.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <coroutine>
@@ -14,19 +15,20 @@
 namespace lockstep::redis {
 
 /// co_await wait_for(home, [&](auto handler) { socket.async_connect(where, std::move(handler)); });
-/// `Results` are what the handler gets after the error code. The coroutine must not be destroyed meanwhile.
+/// `Results` are what the handler gets after the error code. The coroutine must not be destroyed meanwhile. A handler that is
+/// destroyed without having run, because its context goes, resumes the coroutine with `operation_aborted`: it has to end, or
+/// nobody would free its frame.
 template <class Initiate, class... Results>
 class asio_awaiter {
 public:
     asio_awaiter(reactor& home, Initiate initiate) : home_(home), initiate_(std::move(initiate)) {}
 
     bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<> awaiting) {
-        initiate_([this, home = home_.shared_from_this(), awaiting](boost::system::error_code error, Results... results) {
-            reactor::turn const now{*home};
-            outcome_ = {error, std::move(results)...};
-            awaiting.resume();
-        });
+    bool await_suspend(std::coroutine_handle<> awaiting) {
+        initiating_ = true;
+        initiate_(handler{*this, awaiting});
+        initiating_ = false;
+        return !dropped_;
     }
     auto await_resume() {
         if constexpr (sizeof...(Results) == 0) {
@@ -37,8 +39,40 @@ public:
     }
 
 private:
+    class handler {
+    public:
+        handler(asio_awaiter& self, std::coroutine_handle<> awaiting)
+            : self_(&self), home_(self.home_.shared_from_this()), awaiting_(awaiting) {}
+        handler(handler&& other) noexcept
+            : self_(other.self_), home_(std::move(other.home_)), awaiting_(std::exchange(other.awaiting_, nullptr)) {}
+        ~handler() {
+            if (!awaiting_) return;
+            if (self_->initiating_) {  // it threw, or its context takes nothing any more
+                self_->dropped_ = true;
+                self_->outcome_ = {asio::error::operation_aborted, Results{}...};
+            } else {
+                end(asio::error::operation_aborted, Results{}...);
+            }
+        }
+        void operator()(boost::system::error_code error, Results... results) { end(error, std::move(results)...); }
+
+    private:
+        void end(boost::system::error_code error, Results... results) {
+            auto const awaiting = std::exchange(awaiting_, nullptr);
+            reactor::turn const now{*home_};
+            self_->outcome_ = {error, std::move(results)...};
+            awaiting.resume();
+        }
+
+        asio_awaiter* self_;
+        std::shared_ptr<reactor> home_;
+        std::coroutine_handle<> awaiting_;
+    };
+
     reactor& home_;
     Initiate initiate_;
+    bool initiating_ = false;
+    bool dropped_ = false;
     std::tuple<boost::system::error_code, Results...> outcome_;
 };
 

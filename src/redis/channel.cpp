@@ -211,6 +211,7 @@ void channel::on_read(error_code error, std::size_t size) noexcept try {
         in_end_ += size;
         if (user_ != nullptr) user_->received();
     }
+    home_->settle();  // answer first, then ask the socket for more
     start_reading();
 } catch (std::exception const& problem) {
     fail(problem.what());

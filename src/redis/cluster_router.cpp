@@ -1,6 +1,7 @@
 #include "redis/cluster_router.hpp"
 
 #include "base/random.hpp"
+#include "redis/slot_map.hpp"
 #include "redis/verdict.hpp"
 #include "resp/encoder.hpp"
 
@@ -12,12 +13,28 @@
 #include <utility>
 
 namespace lockstep::redis {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds parting_time{1'000};
+constexpr milliseconds asking_time{1'000};
+constexpr milliseconds answer_time{250};   // of a node that is connected, until the next one is asked
+constexpr milliseconds connect_time{500};  // and of one that is not
+
+endpoint target_of(connection const& from, judgement const& to) {
+    return {.host = to.host.empty() ? from.peer().host : to.host, .port = to.port, .path = {}};
+}
+
+}  // namespace
 
 struct cluster_router::state {
     explicit state(reactor& home) noexcept : changed(home) {}
     change changed;
+    connection const* unreachable = nullptr;  // the one that failed last
     bool refreshing = false;
     bool wanted = false;  // again: something happened since it began
+    bool idle = false;    // it waits for guests to leave, and may as well begin again
     bool closed = false;
 };
 
@@ -52,7 +69,7 @@ private:
 
 cluster_router::cluster_router(std::shared_ptr<reactor> home, connection_settings settings, handshake greeting, std::vector<endpoint> seeds)
     : router(home), settings_(std::move(settings)), greeting_(std::move(greeting)), seeds_(std::move(seeds)),
-      state_(std::make_shared<state>(*home)), listening_(*this) {}
+      state_(std::make_shared<state>(*home)), listening_(*home, *this) {}
 
 cluster_router::~cluster_router() = default;
 
@@ -83,6 +100,7 @@ void cluster_router::submit(operation& request) noexcept {
         return end(request, reason, why);
     }
     if (auto* const at = choose(request.slot)) return at->link->submit(request);
+    if (known_) note_refusal(fmt::format("CLUSTERDOWN: no node has slot {}", request.slot));
     refresh_soon();
     try_later(request);
 }
@@ -95,19 +113,34 @@ bool cluster_router::redirect(connection& from, operation& request, judgement co
         try_later(request);
         return true;
     }
-    auto& target = node_at({.host = to.host.empty() ? from.peer().host : to.host, .port = to.port, .path = {}});
+    auto& target = node_at(target_of(from, to));
     if (to.what == verdict::moved) {
-        target.mapped = true;
-        slots_[to.slot] = &target;
+        assign(to.slot, target);
         refresh_soon();
     } else {
         request.asking = true;
+        target.asked_until = home().now() + asking_time;
     }
     target.link->submit(request);
     return true;
 }
 
+void cluster_router::assign(std::uint16_t slot, node& owner) noexcept {
+    owner.mapped = true;
+    slots_[slot] = &owner;
+}
+
 void cluster_router::not_master(connection&) noexcept { refresh_soon(); }
+
+void cluster_router::connected(connection& at) noexcept {
+    if (auto* const there = node_of(&at)) there->silent = false;
+    listening_.connected(at);
+}
+
+void cluster_router::silent(connection& at) noexcept {
+    if (auto* const there = node_of(&at)) there->silent = true;
+    refresh_soon();
+}
 
 void cluster_router::disconnected(connection& at) noexcept {
     listening_.disconnected(at);
@@ -117,6 +150,8 @@ void cluster_router::disconnected(connection& at) noexcept {
 void cluster_router::failed(connection& at) noexcept {
     note_refusal(at.last_trouble());
     refresh_soon();
+    state_->unreachable = &at;
+    state_->changed.wake();
 }
 
 void cluster_router::close() noexcept {
@@ -146,31 +181,57 @@ cluster_router::node& cluster_router::node_at(endpoint const& where) {
         found->where = where;
         auto locate = [where]() -> task<endpoint> { co_return where; };
         auto settings = settings_;
-        settings.reconnect_max = std::min(settings.reconnect_max, std::chrono::milliseconds{500});
+        settings.reconnect_max = std::min(settings.reconnect_max, milliseconds{500});
         found->link = std::make_shared<connection>(home().shared_from_this(), settings, greeting_, locate,
                                                    static_cast<connection::events&>(*this));
     }
     return *found;
 }
 
-connection* cluster_router::place(channel_kind, std::string_view channel) noexcept {
-    // A plain channel is everywhere; it goes by its slot too, so that the choice is stable and spread.
-    auto* const at = choose(static_cast<std::int16_t>(key_slot(channel)));
+cluster_router::node* cluster_router::node_of(connection const* link) const noexcept {
+    auto const found = std::find_if(nodes_.begin(), nodes_.end(), [&](auto const& one) { return one.second->link.get() == link; });
+    return found == nodes_.end() ? nullptr : found->second.get();
+}
+
+connection* cluster_router::place(channel_kind kind, std::string_view channel, connection* now) noexcept {
+    auto const* const there = now == nullptr ? nullptr : node_of(now);
+    bool const anywhere = kind != channel_kind::shard;
+    // A plain channel is the same on all nodes, so it stays where it is as long as it can.
+    if (anywhere && there != nullptr && there->mapped && now->ready()) return now;
+    auto* at = choose(static_cast<std::int16_t>(key_slot(channel)));  // for a plain one too: so the load is spread
+    if (anywhere && at != nullptr && at == there) at = choose(-1);
     if (at == nullptr) refresh_soon();
     return at == nullptr ? nullptr : at->link.get();
+}
+
+bool cluster_router::misplaced(connection& at, judgement const& why) noexcept {
+    bool const calm = !state_->refreshing;  // otherwise the refresh places it: two nodes may send us to each other
+    refresh_soon();
+    if (why.what == verdict::moved && calm) {
+        assign(why.slot, node_at(target_of(at, why)));
+        listening_.place_all();
+    }
+    return true;
 }
 
 // ---- the map
 
 void cluster_router::refresh_soon() noexcept {
     state_->wanted = true;
+    if (state_->idle) return state_->changed.wake();
     if (state_->closed || std::exchange(state_->refreshing, true)) return;
     start(refresh(state_), [](std::exception_ptr) {});
 }
 
+bool cluster_router::is_parting(node const& one) const noexcept {
+    return !one.mapped && !one.silent && one.link->ready() && one.link->pending() != 0 && home().now() < one.parting_until;
+}
+
 bool cluster_router::out_of_reach() const noexcept {
-    return !known_ || std::any_of(nodes_.begin(), nodes_.end(), [](auto const& one) {
-        return !one.second->link->ready() && one.second->link->pending() != 0;
+    return !known_ || std::any_of(nodes_.begin(), nodes_.end(), [this](auto const& entry) {
+        auto const& one = *entry.second;
+        bool const needed = one.link->pending() != 0 || listening_.uses(*one.link);
+        return is_parting(one) || (needed && !one.link->ready());
     });
 }
 
@@ -190,9 +251,12 @@ std::vector<std::shared_ptr<connection>> cluster_router::candidates() {
 
 task<bool> cluster_router::ask_for_slots(std::shared_ptr<state> shared, std::shared_ptr<connection> link) {
     slots_query query{shared};
+    shared->unreachable = nullptr;
+    auto const patience = home().now() + std::min(settings_.connect_timeout, link->ready() ? answer_time : connect_time);
     link->submit(query);
-    auto const patience = home().now() + std::min<std::chrono::milliseconds>(settings_.connect_timeout, std::chrono::milliseconds{500});
-    while (!query.done() && home().now() < patience && !shared->closed) co_await shared->changed.until(patience);
+    while (!query.done() && shared->unreachable != link.get() && home().now() < patience && !shared->closed) {
+        co_await shared->changed.until(patience);
+    }
     if (shared->closed || !query.done()) co_return false;
     if (auto const& problem = query.problem()) {
         if (problem->first == errc::authentication || problem->first == errc::unsuitable_server) refusal_ = problem;
@@ -214,29 +278,54 @@ task<void> cluster_router::refresh(std::shared_ptr<state> shared) {
             if (shared->closed) co_return;
             if (answered) break;
         }
-        if (refusal_ && !answered) end_delayed(refusal_->first, refusal_->second);
+        if (refusal_ && !answered) {
+            auto const [reason, why] = *refusal_;
+            end_delayed(reason, why);
+            listening_.refuse_all(reason, why);
+        }
         // Not more often than this, however many requests are sent on; and again while somebody waits for a lost node.
-        auto const pause = home().now() + std::chrono::milliseconds{50 + base::random_below(100)};
+        auto const pause = home().now() + milliseconds{50 + base::random_below(100)};
         while (home().now() < pause && !shared->closed) co_await shared->changed.until(pause);
         if (shared->closed) co_return;
         if (!refusal_ && out_of_reach()) shared->wanted = true;
+        co_await see_guests_off(shared);
     }
     shared->refreshing = false;
 }
 
-void cluster_router::apply(reply_view ranges, endpoint const& source) {
-    if (!ranges.is_aggregate() || ranges.empty()) return;
-    for (auto const& [name, one] : nodes_) one->mapped = false;
+task<void> cluster_router::see_guests_off(std::shared_ptr<state> shared) {
+    // A node without slots, to which ASK led, goes with the first map after nobody was sent there for a while.
+    shared->idle = true;
+    while (!shared->wanted && !shared->closed) {
+        auto const until = guests_stay_until();
+        if (!until) break;
+        if (home().now() >= *until) {
+            shared->wanted = true;
+        } else {
+            co_await shared->changed.until(*until);
+        }
+    }
+    shared->idle = false;
+}
+
+std::optional<reactor::clock::time_point> cluster_router::guests_stay_until() const noexcept {
+    std::optional<reactor::clock::time_point> last;
+    for (auto const& [name, one] : nodes_) {
+        if (!one->mapped) last = last ? std::max(*last, one->asked_until) : one->asked_until;
+    }
+    return last;
+}
+
+void cluster_router::apply(reply_view answer, endpoint const& source) {
+    auto const ranges = read_slots(answer, source);
+    if (ranges.empty()) return note_refusal("CLUSTERDOWN: no slot is assigned to any node");
+    for (auto const& [name, one] : nodes_) {
+        if (std::exchange(one->mapped, false)) one->parting_until = home().now() + parting_time;
+    }
     slots_.fill(nullptr);
-    for (auto const range : ranges) {
-        if (range.size() < 3 || range[2].size() < 2) continue;
-        auto const master = range[2];
-        auto host = master[0].is_text() ? std::string{master[0].text()} : std::string{};
-        if (host.empty() || host == "?") host = source.host;
-        auto& owner = node_at({.host = std::move(host), .port = static_cast<std::uint16_t>(master[1].integer()), .path = {}});
-        owner.mapped = true;
-        auto const last = std::min<std::int64_t>(range[1].integer(), slot_count - 1);
-        for (auto slot = std::max<std::int64_t>(range[0].integer(), 0); slot <= last; ++slot) slots_[static_cast<std::size_t>(slot)] = &owner;
+    for (auto const& range : ranges) {
+        auto& owner = node_at(range.master);
+        for (std::size_t slot = range.first; slot <= range.last; ++slot) assign(static_cast<std::uint16_t>(slot), owner);
     }
     known_ = true;
     reroute();
@@ -248,14 +337,14 @@ void cluster_router::reroute() noexcept {
     operation_list homeless;
     for (auto at = nodes_.begin(); at != nodes_.end();) {
         auto& one = *at->second;
-        bool const is_source = one.link->ready() && nodes_.size() == 1;
-        if (!one.mapped && !is_source) {
+        bool const stays = one.mapped || is_parting(one) || home().now() < one.asked_until;
+        if (!stays) {
             listening_.forget(*one.link);
             one.link->retire(homeless, "the node has no slots any more");
             at = nodes_.erase(at);
             continue;
         }
-        if (!one.link->ready()) one.link->take_waiting(homeless);
+        if (one.mapped && !one.link->ready()) one.link->take_waiting(homeless);
         ++at;
     }
     while (!homeless.empty()) {

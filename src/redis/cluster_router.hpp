@@ -5,7 +5,8 @@
 // The map comes from CLUSTER SLOTS, of any node that answers; it is refreshed when something shows that it is old (MOVED, a lost or
 // silent node, a shard channel given up), one refresh at a time, and repeated with jitter while a node with requests is out of
 // reach. When the map changes, requests that wait for a lost master go to its successor. ASK is followed for one request
-// only. Nothing here depends on which kind of change it is: failover, resharding and new nodes look alike.
+// only. Nothing here depends on which kind of change it is: failover, resharding and new nodes look alike. A node that lost its last
+// slot still answers what it was sent, for a moment.
 
 #include "redis/await.hpp"
 #include "redis/connection.hpp"
@@ -31,6 +32,7 @@ public:
     subscriptions& listening() noexcept override { return listening_; }
     void add_to(statistics& sum) const noexcept override;
     task<endpoint> find(std::int16_t slot) override;
+    void distrust() noexcept override { refresh_soon(); }
 
 private:
     class slots_query;
@@ -38,35 +40,45 @@ private:
         endpoint where;
         std::shared_ptr<connection> link;
         bool mapped = false;  // has slots in the newest map
+        bool silent = false;  // does not answer, at least for a while
+        reactor::clock::time_point asked_until{};    // without slots, but ASK leads there
+        reactor::clock::time_point parting_until{};  // without slots, and has until then to answer what it was sent
     };
     struct state;  // what the refreshing coroutine shares with this object, which may go first
 
     node& node_at(endpoint const& where);
     node* choose(std::int16_t slot) noexcept;
+    node* node_of(connection const* link) const noexcept;
+    void assign(std::uint16_t slot, node& owner) noexcept;
     bool out_of_reach() const noexcept;
+    bool is_parting(node const& one) const noexcept;
 
     void refresh_soon() noexcept;
     task<void> refresh(std::shared_ptr<state> shared);
+    task<void> see_guests_off(std::shared_ptr<state> shared);
+    std::optional<reactor::clock::time_point> guests_stay_until() const noexcept;
     task<bool> ask_for_slots(std::shared_ptr<state> shared, std::shared_ptr<connection> link);
     std::vector<std::shared_ptr<connection>> candidates();
-    void apply(reply_view ranges, endpoint const& source);
+    void apply(reply_view answer, endpoint const& source);
     void reroute() noexcept;
 
     // router
     void not_master(connection& from) noexcept override;
     bool redirect(connection& from, operation& request, judgement const& to) noexcept override;
     // connection::events
-    void connected(connection& at) noexcept override { listening_.connected(at); }
+    void connected(connection& at) noexcept override;
     void disconnected(connection& at) noexcept override;
     void failed(connection& at) noexcept override;
-    void silent(connection&) noexcept override { refresh_soon(); }
+    void silent(connection& at) noexcept override;
     void pushed(connection& at, reply_view push) noexcept override { listening_.pushed(at, push); }
+    void refused(connection& at, errc reason, std::string_view why) noexcept override { listening_.refused(at, reason, why); }
+    bool wanted(connection& at) noexcept override { return listening_.uses(at); }
     bool reconsider(connection& from, operation& request, std::string_view refusal) noexcept override {
         return router::reconsider(from, request, refusal);
     }
     // subscriptions::placer
-    connection* place(channel_kind kind, std::string_view channel) noexcept override;
-    void misplaced() noexcept override { refresh_soon(); }
+    connection* place(channel_kind kind, std::string_view channel, connection* now) noexcept override;
+    bool misplaced(connection& at, judgement const& why) noexcept override;
 
     connection_settings settings_;
     handshake greeting_;

@@ -4,6 +4,8 @@
 
 #include <lockstep/error.hpp>
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <utility>
 
@@ -130,6 +132,9 @@ public:
     }
     std::optional<std::vector<reply>> await_resume() {
         if (error_) std::rethrow_exception(error_);
+        if (ran_alone_) {
+            throw indeterminate_error(fmt::format("the server refused MULTI ({}), so the commands ran one by one and not as a transaction", refusal_));
+        }
         if (last_.is_error()) throw server_error(refusal_.empty() ? std::string{last_.text()} : refusal_);
         if (last_.is_null()) return std::nullopt;
         std::vector<reply> answers;
@@ -145,15 +150,18 @@ private:
     }
     void restart() noexcept override {
         seen_ = 0;
+        began_ = ran_alone_ = false;
         refusal_.clear();
     }
     // A command refused while it was queued means that EXEC runs nothing: its reason is the transaction's.
     std::string_view refusal(reply_view last) const noexcept override {
-        if (!last.is_error()) return {};
+        if (!last.is_error() || ran_alone_) return {};
         return refusal_.empty() ? last.text() : std::string_view{refusal_};
     }
     void complete(reply_view answer) noexcept override {
-        if (++seen_ < replies) {
+        if (++seen_ == 1) began_ = !answer.is_error();
+        if (seen_ < replies) {
+            if (!began_ && !answer.is_error()) ran_alone_ = true;
             if (answer.is_error() && refusal_.empty()) refusal_ = answer.text();
             return;
         }
@@ -172,6 +180,8 @@ private:
     reactor::clock::time_point deadline_;
     std::coroutine_handle<> awaiting_;
     std::size_t seen_ = 0;
+    bool began_ = false;      // MULTI was taken
+    bool ran_alone_ = false;  // it was not, and a command behind it ran
     std::string refusal_;
     reply last_;
     std::exception_ptr error_;
@@ -190,8 +200,7 @@ task<reply> run_encoded(std::shared_ptr<router> way, std::string_view bytes, com
 
 task<reply> run_command(std::shared_ptr<router> way, std::span<detail::argument const> words, command_terms terms) {
     auto& bytes = scratch();
-    resp::command_header(bytes, words.size());
-    for (auto const& word : words) resp::bulk(bytes, word.view());
+    resp::append_list(bytes, words, &detail::argument::view);
     return run_encoded(std::move(way), bytes.view(), terms);
 }
 

@@ -49,12 +49,10 @@ void connection::submit(operation& request) noexcept {
 }
 
 void connection::reconnect(std::string_view why) noexcept {
-    if (state_ == state::ready) {
-        lose(why);
-    } else {
-        hurry_ = true;
-        changed_.wake();
-    }
+    if (state_ == state::ready) return lose(why);
+    hurry_ = true;
+    if (channel_) return cut_attempt(why);  // it may be the wrong server that lets us wait
+    changed_.wake();
 }
 
 void connection::close(errc reason, std::string_view why) noexcept {
@@ -101,9 +99,9 @@ task<void> connection::live(std::shared_ptr<connection> self) {
         if (problem) {
             self->abandon_channel();
             self->refuse_all(problem);
-            auto const until = self->home_->now() + self->backoff_.next();
-            while (self->pausing() && self->home_->now() < until) co_await self->changed_.until(until);
         }
+        auto const until = self->home_->now() + self->backoff_.next();
+        while (self->pausing() && self->home_->now() < until) co_await self->changed_.until(until);
         bool const wanted = self->events_ != nullptr && self->events_->wanted(*self);
         if (self->state_ == state::refused && !wanted) {  // go on when somebody comes
             self->state_ = state::idle;
@@ -147,10 +145,10 @@ task<void> connection::greet() {
     greeting_.judge(std::exchange(greeting_answers_, {}));
     state_ = state::ready;
     trouble_.clear();
-    backoff_.reset();
     ++generation_;
     ++counters_.connects;
-    heard_ = home_->now();
+    heard_ = ready_since_ = home_->now();
+    home_->disarm(*this);  // the attempt's time
     if (settings_.keepalive_interval.count() > 0) home_->arm(*this, home_->now() + settings_.keepalive_interval);
     if (events_ != nullptr) events_->connected(*this);
     if (queue_.has_waiting()) requests_waiting();
@@ -162,23 +160,30 @@ void connection::refuse_all(std::exception_ptr problem) noexcept {
     state_ = state::pausing;
     errc reason = errc::unavailable;
     std::string text;
+    bool for_good = false;
     try {
         std::rethrow_exception(std::move(problem));
+    } catch (permanent_failure const& found) {
+        reason = found.reason;
+        text = found.text;
+        for_good = true;
     } catch (error const& known) {
         reason = known.reason();
         text = known.what();
+        for_good = reason == errc::authentication || reason == errc::unsuitable_server || reason == errc::invalid_argument;
     } catch (std::exception const& other) {
         text = other.what();
     }
-    trouble_ = fmt::format("no connection: {}", text);
-    bool const for_good = reason == errc::authentication || reason == errc::unsuitable_server || reason == errc::invalid_argument;
+    auto const where = to_string(peer_);
+    bool const says_where = peer_ == endpoint{} || text.find(where) != std::string::npos;
+    trouble_ = says_where ? fmt::format("no connection: {}", text) : fmt::format("no connection to {}: {}", where, text);
     if (!for_good) {
         if (events_ != nullptr) events_->failed(*this);
         return;
     }
     state_ = state::refused;
     refusal_ = reason;
-    trouble_ = fmt::format("{}: {}", to_string(peer_), text);
+    trouble_ = peer_ == endpoint{} ? text : fmt::format("{}: {}", to_string(peer_), text);  // none: it was not found
     log(log_level::error, trouble_);
     queue_.fail_all(reason, trouble_);
     if (events_ != nullptr) events_->refused(*this, reason, trouble_);
@@ -190,6 +195,8 @@ void connection::lose(std::string_view why) noexcept {
     trouble_ = fmt::format("no connection to {}: {}", to_string(peer_), why);
     log(log_level::info, fmt::format("connection to {} lost: {}", to_string(peer_), why));
     ++counters_.reconnects;
+    // One that breaks as soon as it is made counts as a failed attempt, or it would be made again without a pause.
+    if (home_->now() - ready_since_ >= settings_.reconnect_min) backoff_.reset();
     home_->disarm(*this);
     auto const unsent = channel_ ? channel_->unsent() : 0;
     abandon_channel();
@@ -210,32 +217,43 @@ void connection::broken(std::string_view why) noexcept {
 }
 
 void connection::received() noexcept {
+    auto const self = shared_from_this();  // a reply may be the reason to let go of this connection
     heard_ = home_->now();
     auto const stream = channel_;
+    // A long row of replies is answered in a few writes instead of one, so that server and client work at the same time.
+    auto const share = std::max<std::size_t>(16, queue_.pending() / 4);
+    std::size_t handled = 0;
     while (stream == channel_ && channel_ != nullptr) {
         auto const status = parser_.parse(stream->unread());
         if (status == resp::status::ready) {
             auto const size = parser_.consumed();
             handle(parser_.message());
             stream->consume(size);
+            if (++handled % share == 0) home_->settle();
         } else if (status == resp::status::need_more) {
             stream->expect(parser_.bytes_missing());
             return;
         } else {
-            auto const why = fmt::format("the server sent something that is not RESP: {}", parser_.error_text());
-            log(log_level::error, fmt::format("{}: {}", to_string(peer_), why));
             stream->close();
-            return broken(why);
+            return misread(stream->unread());
         }
     }
+}
+
+void connection::misread(std::string_view message) noexcept {
+    bool const too_large = parser_.error() >= resp::parse_error::bulk_too_long;
+    auto const why = fmt::format("{}: {}", too_large ? "the server sent more than is allowed" : "the server sent something that is not RESP",
+                                 parser_.error_text());
+    log(log_level::error, fmt::format("{}: {}", to_string(peer_), why));
+    // To ask again would bring the same reply again.
+    if (too_large && state_ == state::ready && !message.starts_with('>')) queue_.fail_first(errc::protocol, why);
+    broken(why);
 }
 
 void connection::handle(reply_view message) noexcept {
     if (message.type() == reply_type::push) {
         ++counters_.pushes;
-        bool const confirms = !message.empty() && message[0].is_text() && message[0].text().ends_with("subscribe");
         if (events_ != nullptr) events_->pushed(*this, message);
-        if (confirms) queue_.confirm(message);
         return;
     }
     if (greeting_expected_ != 0 && state_ != state::ready) {
@@ -283,8 +301,11 @@ void connection::send_waiting() noexcept {
 
 void connection::fire() noexcept {
     if (state_ == state::ready) return keep_alive();
-    // An attempt took too long.
-    trouble_ = fmt::format("not connected within {} ms", settings_.connect_timeout.count());
+    cut_attempt(fmt::format("not connected within {} ms", settings_.connect_timeout.count()));
+}
+
+void connection::cut_attempt(std::string_view why) noexcept {
+    trouble_ = why;
     if (channel_) channel_->close();
     greeting_broken_ = true;
     if (greeting_expected_ != 0) changed_.wake();
@@ -300,8 +321,9 @@ void connection::keep_alive() noexcept {
     }
     if (asked && events_ != nullptr) events_->silent(*this);
     if (state_ != state::ready) return;
-    if (!asked && silent >= settings_.keepalive_interval) queue_.push(*ping_);
-    auto look_again = heard_ + settings_.keepalive_interval;
+    bool const may_ask = !settings_.requests_block || !queue_.has_sent();
+    if (!asked && may_ask && silent >= settings_.keepalive_interval) queue_.push_first(*ping_);  // also when max_pending are pending
+    auto look_again = (may_ask ? heard_ : now) + settings_.keepalive_interval;
     if (ping_->where() != operation::place::idle) {
         look_again = std::min(look_again + settings_.keepalive_timeout, now + std::chrono::seconds{1});
     }
@@ -317,6 +339,7 @@ std::string connection::trouble() const {
 }
 
 bool connection::reconsider(operation& request, std::string_view error) noexcept {
+    if (request.router_ == nullptr) return false;  // this connection's own: a PING, a subscription
     return events_ != nullptr && events_->reconsider(*this, request, error);
 }
 

@@ -40,6 +40,13 @@ struct connection_settings {
     resp::limits limits;
     std::shared_ptr<tls_context const> tls;  ///< null: plain
     std::string server_name;
+    bool requests_block = false;  ///< they may take any time (BLPOP): no PING, and so no judgement, while one is under way
+};
+
+/// Thrown by a locator: to look again would not help.
+struct permanent_failure {
+    errc reason{};
+    std::string text;
 };
 
 class connection final : public std::enable_shared_from_this<connection>,
@@ -107,6 +114,7 @@ private:
     task<void> establish();
     task<void> greet();
     bool pausing() const noexcept { return !hurry_ && (state_ == state::pausing || state_ == state::refused); }
+    void cut_attempt(std::string_view why) noexcept;
     void abandon_channel() noexcept;
     void refuse_all(std::exception_ptr problem) noexcept;
 
@@ -123,6 +131,7 @@ private:
     void fire() noexcept override;
 
     void handle(reply_view message) noexcept;
+    void misread(std::string_view message) noexcept;
     void keep_alive() noexcept;
     void lose(std::string_view why) noexcept;
     void send_waiting() noexcept;
@@ -151,6 +160,7 @@ private:
     errc refusal_{};
     std::uint64_t generation_ = 0;
     reactor::clock::time_point attempt_ends_{};
+    reactor::clock::time_point ready_since_{};
     reactor::clock::time_point heard_{};
     std::vector<reply> greeting_answers_;
     std::size_t greeting_expected_ = 0;  // 0: not greeting

@@ -21,25 +21,35 @@ std::string info_field(std::string_view info, std::string_view field) {
     return std::string{info.substr(begin, info.find_first_of("\r\n", begin) - begin)};
 }
 
-void judge_hello(reply_view hello, bool has_password) {
+/// What a server says may repeat what it was told.
+std::string without(std::string const& secret, std::string_view said) {
+    std::string text{said};
+    if (secret.empty()) return text;
+    for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3)) text.replace(at, secret.size(), "***");
+    return text;
+}
+
+void judge_hello(reply_view hello, std::string const& secret) {
     if (!hello.is_error()) return;
-    auto const text = hello.text();
+    auto const text = without(secret, hello.text());
     auto const prefix = hello.error_prefix();
     if (prefix == "WRONGPASS") throw authentication_error(fmt::format("the server refused the user or the password: {}", text));
     if (prefix == "NOAUTH") {
-        throw authentication_error(has_password ? fmt::format("the server refused to log in: {}", text)
-                                                : std::string{"the server asks for a password and none is configured"});
+        throw authentication_error(!secret.empty() ? fmt::format("the server refused to log in: {}", text)
+                                                   : std::string{"the server asks for a password and none is configured"});
     }
     if (prefix == "NOPERM") throw authentication_error(fmt::format("the user may not log in with HELLO: {}", text));
-    if (prefix == "ERR" && text.find("unknown command") != std::string_view::npos) {
+    if (prefix == "ERR" && hello.text().find("unknown command") != std::string_view::npos) {
         throw unsuitable_server_error("the server does not know HELLO: Redis 7.0 or newer, or Valkey 7.2 or newer, is needed");
     }
-    if (prefix == "ERR" && text.find("AUTH") != std::string_view::npos) throw authentication_error(std::string{text});
+    if (prefix == "ERR" && hello.text().find("AUTH") != std::string_view::npos) throw authentication_error(text);
     throw unavailable_error(fmt::format("the server refused the log-in: {}", text));
 }
 
-void judge_version(reply_view hello) {
-    auto const version = hello.find("version").as<std::string>();
+void judge_version(reply_view hello, std::string const& secret) {
+    auto const field = hello.find("version");
+    if (!field.is_text()) throw unavailable_error("the server does not answer HELLO as Redis does");
+    auto const version = without(secret, field.text());
     unsigned major = 0;
     std::from_chars(version.data(), version.data() + version.size(), major);
     if (major < 7) {
@@ -48,12 +58,13 @@ void judge_version(reply_view hello) {
     }
 }
 
-void judge_eviction(reply_view info, bool allow) {
+void judge_eviction(reply_view info, bool allow, std::string const& secret) {
+    if (info.is_error() && info.error_prefix() == "BUSY") throw unavailable_error(without(secret, info.text()));
     if (info.is_error()) {
-        log(log_level::warning, fmt::format("the server's eviction policy could not be checked: {}", info.text()));
+        log(log_level::warning, fmt::format("the server's eviction policy could not be checked: {}", without(secret, info.text())));
         return;
     }
-    auto const policy = info_field(info.text(), "maxmemory_policy");
+    auto const policy = without(secret, info_field(info.text(), "maxmemory_policy"));
     if (policy.empty() || policy == "noeviction") return;
     auto const what = fmt::format(
         "the server may evict keys (maxmemory-policy is {}), so locks and queues could vanish; "
@@ -62,9 +73,9 @@ void judge_eviction(reply_view info, bool allow) {
     log(log_level::warning, what);
 }
 
-void judge_role(reply_view role) {
-    if (role.is_error()) throw unavailable_error(fmt::format("the server did not say its role: {}", role.text()));
-    auto const name = role.empty() ? std::string{} : role[0].as<std::string>();
+void judge_role(reply_view role, std::string const& secret) {
+    if (role.is_error()) throw unavailable_error(fmt::format("the server did not say its role: {}", without(secret, role.text())));
+    auto const name = role.empty() ? std::string{} : without(secret, role[0].as<std::string>());
     if (name != "master") throw unavailable_error(fmt::format("the server is no master (its role is {})", name));
 }
 
@@ -88,15 +99,16 @@ std::size_t handshake::say(resp::output& out) const {
 void handshake::judge(std::vector<reply> const& answers) const {
     auto next = answers.begin();
     auto const hello = (next++)->view();
-    judge_hello(hello, password && !password().empty());
-    if (check_server) judge_version(hello);
+    auto const secret = password ? password() : std::string{};
+    judge_hello(hello, secret);
+    if (check_server) judge_version(hello, secret);
     if (database != 0) {
         auto const selected = (next++)->view();
-        if (selected.is_error() && selected.error_prefix() == "BUSY") throw unavailable_error(std::string{selected.text()});
-        if (selected.is_error()) throw unsuitable_server_error(fmt::format("database {} can't be selected: {}", database, selected.text()));
+        if (selected.is_error() && selected.error_prefix() == "BUSY") throw unavailable_error(without(secret, selected.text()));
+        if (selected.is_error()) throw unsuitable_server_error(fmt::format("database {} can't be selected: {}", database, without(secret, selected.text())));
     }
-    if (check_server) judge_eviction((next++)->view(), allow_eviction);
-    if (require_master) judge_role((next++)->view());
+    if (check_server) judge_eviction((next++)->view(), allow_eviction, secret);
+    if (require_master) judge_role((next++)->view(), secret);
 }
 
 std::string clean_client_name(std::string name) {

@@ -13,6 +13,7 @@ bool operation::begin(reactor::clock::time_point deadline) {
     if (auto const* const cancel = cancellation(); cancel != nullptr && cancel->requested()) return false;
     preset_due(deadline);
     redirects_ = 0;
+    may_have_run_ = false;
     place_ = place::arriving;
     if (router_->home().hand_in(*this)) return true;
     place_ = place::idle;
@@ -64,7 +65,9 @@ void operation::finish() noexcept {
     leave();
     if (router_ == nullptr) return;  // a connection's own: no deadline, no cancellation
     router_->home().disarm(*this);
-    if (std::exchange(parked_, false)) cancellation()->unpark();
+    if (!parked_) return;
+    parked_ = false;
+    cancellation()->unpark();
 }
 
 void operation::end(reply_view answer) noexcept {
@@ -74,7 +77,9 @@ void operation::end(reply_view answer) noexcept {
 
 void operation::end(errc reason, std::string_view why) noexcept {
     finish();
-    fail(reason, why);
+    // "unavailable" promises that it did not run.
+    if (reason != errc::unavailable || !may_have_run_) return fail(reason, why);
+    fail(errc::timeout, fmt::format("{}; it was sent before and its reply was lost, so it may have run", why));
 }
 
 void operation::abandon() noexcept {

@@ -31,7 +31,7 @@ public:
     operation() = default;
     /// On its way into a coroutine frame; only before it begins.
     operation(operation&& idle) noexcept
-        : slot(idle.slot), replies(idle.replies), repeatable(idle.repeatable), by_push(idle.by_push), router_(std::move(idle.router_)) {}
+        : slot(idle.slot), replies(idle.replies), repeatable(idle.repeatable), fenced(idle.fenced), router_(std::move(idle.router_)) {}
     operation(operation const&) = delete;
     operation& operator=(operation const&) = delete;
 
@@ -62,12 +62,13 @@ public:
     std::int16_t slot = -1;     ///< hash slot of its keys; -1: any node
     std::uint16_t replies = 1;  ///< how many the server will send
     bool repeatable = false;    ///< may run twice: sent again when its reply was lost
-    bool by_push = false;       ///< answered by that many subscription pushes, or by one error in-band
+    bool fenced = false;        ///< answered by pushes, maybe by an error in-band, and then by the reply to a HELLO behind it
     bool asking = false;        ///< preceded by ASKING, once (a slot that moves)
 
 private:
     // Here, where padding has room for it; the rest of the state is below.
-    bool parked_ = false;  // registered with cancellation()
+    bool parked_ : 1 = false;        // registered with cancellation()
+    bool may_have_run_ : 1 = false;  // it was sent before, and that reply was lost
 
 protected:
     ~operation() {

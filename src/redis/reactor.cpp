@@ -7,16 +7,22 @@
 
 namespace lockstep::redis {
 namespace {
-thread_local reactor const* current = nullptr;
+thread_local reactor::turn const* current = nullptr;
 }
 
 reactor::reactor(asio::any_io_executor executor, std::function<bool()> blocks_here)
-    : executor_(std::move(executor)), blocks_here_(std::move(blocks_here)), alarm_(executor_) {}
+    : executor_(std::move(executor)), blocks_here_(std::move(blocks_here)), alarm_(std::in_place, executor_) {}
 
-bool reactor::here() const noexcept { return current == this; }
+bool reactor::here() const noexcept {
+    for (auto const* one = current; one != nullptr; one = one->before_) {
+        if (&one->owner_ == this) return true;
+    }
+    return false;
+}
 
 void reactor::require_blocking_is_allowed() const {
     detail::require_blocking_is_allowed();
+    std::lock_guard const guard{inbox_mutex_};
     if (blocks_here_ && blocks_here_()) {
         throw would_deadlock_error(
             "a blocking call was made on a thread of the executor this client lives on and could wait for itself; "
@@ -24,12 +30,13 @@ void reactor::require_blocking_is_allowed() const {
     }
 }
 
-reactor::turn::turn(reactor& owner) : owner_(owner), before_(std::exchange(current, &owner)), lock_(owner.turn_mutex_) {
+reactor::turn::turn(reactor& owner) : owner_(owner), before_(std::exchange(current, this)), lock_(owner.turn_mutex_) {
     owner_.now_ = clock::now();
 }
 
 reactor::turn::~turn() {
     owner_.finish_turn();
+    if (!owner_.kept_.empty()) std::exchange(owner_.kept_, {}).clear();
     current = before_;
 }
 
@@ -41,7 +48,7 @@ bool reactor::hand_in(arrival& item) {
     std::lock_guard const guard{inbox_mutex_};
     if (shut_) return false;
     inbox_.push_back(item);
-    if (!std::exchange(inbox_posted_, true)) post([this] { drain_inbox(); });
+    if (!std::exchange(inbox_posted_, true)) post_turn([this] { drain_inbox(); });
     return true;
 }
 
@@ -52,7 +59,14 @@ void reactor::shut() noexcept {
         arrived_.splice(arrived_.end(), inbox_);
     }
     alarm_at_ = clock::time_point::min();  // none is set any more
-    alarm_.cancel();
+    alarm_->cancel();
+}
+
+void reactor::leave_executor() noexcept {
+    std::lock_guard const guard{inbox_mutex_};
+    alarm_.reset();
+    executor_ = {};
+    blocks_here_ = {};
 }
 
 void reactor::take_back(arrival& item) noexcept {
@@ -76,6 +90,11 @@ void reactor::forget(turn_end& work) noexcept {
 }
 
 void reactor::finish_turn() noexcept {
+    settle();
+    set_alarm();
+}
+
+void reactor::settle() noexcept {
     while (!arrived_.empty() || !endings_.empty()) {
         if (!arrived_.empty()) {
             auto& item = arrived_.front();
@@ -88,7 +107,6 @@ void reactor::finish_turn() noexcept {
         work->listed_ = false;
         work->end_of_turn();
     }
-    set_alarm();
 }
 
 void reactor::arm(timer& item, clock::time_point due) { wheel_.insert(item, due); }
@@ -99,11 +117,12 @@ void reactor::set_alarm() {
     auto const due = wheel_.next_due(now_);
     if (!due || *due >= alarm_at_) return;
     alarm_at_ = *due;
-    alarm_.expires_at(*due);
-    alarm_.async_wait([self = weak_from_this()](boost::system::error_code error) {
+    alarm_->expires_at(*due);
+    alarm_->async_wait([self = weak_from_this()](boost::system::error_code error) {
         auto const alive = self.lock();
         if (!alive || error) return;
         turn const now{*alive};
+        if (alive->alarm_at_ == clock::time_point::min()) return;  // shut meanwhile
         alive->alarm_at_ = clock::time_point::max();
         alive->wheel_.expire(alive->now_, [](base::timer_node& node) { static_cast<timer&>(node).fire(); });
     });

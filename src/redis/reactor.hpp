@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace lockstep::redis {
@@ -77,12 +78,13 @@ public:
 
     class turn;
 
+    /// From any thread: runs `work` in a turn of its own, later. False: shut, nothing was posted.
     template <class F>
-    void post(F work) {
-        asio::post(executor_, [self = shared_from_this(), work = std::move(work)]() mutable {
-            turn const now{*self};
-            work();
-        });
+    bool post(F work) {
+        std::lock_guard const guard{inbox_mutex_};
+        if (shut_) return false;
+        post_turn(std::move(work));
+        return true;
     }
 
     /// From any thread: `item.arrive()` will be called in a turn; at the end of this one if called in a turn. False: shut.
@@ -103,11 +105,26 @@ public:
     /// The last turn: what arrives in it still arrives, then nothing is taken any more.
     void shut() noexcept;
     void at_end_of_turn(turn_end& work);
+    /// What the end of the turn would do, now: in the middle of a long turn, so that the server has work meanwhile.
+    void settle() noexcept;
     void forget(turn_end& work) noexcept;
     void arm(timer& item, clock::time_point due);
     void disarm(timer& item) noexcept { wheel_.remove(item); }
 
+    /// Whatever is still at work further up the stack.
+    void keep_for_this_turn(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }
+
+    /// After `shut`: the executor's context goes, and nothing of it may be kept.
+    void leave_executor() noexcept;
+
 private:
+    template <class F>
+    void post_turn(F work) {
+        asio::post(executor_, [self = shared_from_this(), work = std::move(work)]() mutable {
+            turn const now{*self};
+            work();
+        });
+    }
     void finish_turn() noexcept;
     void drain_inbox() noexcept;
     void set_alarm();
@@ -118,11 +135,12 @@ private:
     clock::time_point now_{};
     boost::intrusive::list<arrival, boost::intrusive::constant_time_size<false>> arrived_;  // in this turn
     std::vector<turn_end*> endings_;
+    std::vector<std::shared_ptr<void>> kept_;
     base::timer_wheel wheel_;
-    asio::steady_timer alarm_;
+    std::optional<asio::steady_timer> alarm_;
     clock::time_point alarm_at_ = clock::time_point::max();
 
-    std::mutex inbox_mutex_;
+    mutable std::mutex inbox_mutex_;
     boost::intrusive::list<arrival, boost::intrusive::constant_time_size<false>> inbox_;
     bool inbox_posted_ = false;
     bool shut_ = false;
@@ -136,8 +154,10 @@ public:
     turn(turn const&) = delete;
 
 private:
+    friend class reactor;
+
     reactor& owner_;
-    reactor const* before_;
+    turn const* before_;  // one client's turn can be taken inside another's
     std::unique_lock<std::mutex> lock_;
     detail::io_thread_mark mark_;
 };

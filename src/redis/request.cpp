@@ -8,8 +8,7 @@ namespace lockstep {
 
 std::string detail::encode_command(std::span<argument const> arguments) {
     resp::output bytes;
-    resp::command_header(bytes, arguments.size());
-    for (auto const& one : arguments) resp::bulk(bytes, one.view());
+    resp::append_list(bytes, arguments, &argument::view);
     return std::string{bytes.view()};
 }
 

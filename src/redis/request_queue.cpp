@@ -9,6 +9,12 @@
 #include <utility>
 
 namespace lockstep::redis {
+namespace {
+
+/// The reply to HELLO, and to nothing else.
+bool is_greeting(reply_view answer) { return answer.type() == reply_type::map && !answer.find("proto").is_null(); }
+
+}  // namespace
 
 void request_queue::push(operation& request) noexcept {
     if (pending_ >= max_pending_) {
@@ -67,7 +73,9 @@ bool request_queue::reply(reply_view answer) noexcept {
     }
     if (sent_.empty()) return false;
     auto& request = sent_.front();
-    bool const last = request.outstanding_ == 1 || request.by_push;
+    bool const refused = request.fenced && request.outstanding_ == 2 && answer.is_error();
+    if (request.fenced && !refused && !is_greeting(answer)) return false;
+    bool const last = request.fenced ? !refused : request.outstanding_ == 1;
     if (!last) {
         --request.outstanding_;
         request.complete(answer);
@@ -80,11 +88,8 @@ bool request_queue::reply(reply_view answer) noexcept {
     return true;
 }
 
-void request_queue::confirm(reply_view push) noexcept {
-    if (drop_first_ != 0 || sent_.empty() || !sent_.front().by_push) return;
-    auto& request = sent_.front();
-    if (--request.outstanding_ != 0) return;
-    take_first().end(push);
+void request_queue::fail_first(errc reason, std::string_view why) noexcept {
+    if (drop_first_ == 0 && !sent_.empty()) take_first().end(reason, why);
 }
 
 std::uint32_t& request_queue::drops_before(operation& request) noexcept {
@@ -141,6 +146,7 @@ void request_queue::disconnected(std::size_t unsent, std::string_view why) noexc
         request.unlink();
         request.place_ = operation::place::waiting;  // so that whoever is abandoned meanwhile just goes
         request.dropped_after_ = 0;
+        request.may_have_run_ = true;
         (request.repeatable ? again : lost).push_back(request);
     }
     waiting_.splice(waiting_.begin(), again);

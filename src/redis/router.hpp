@@ -39,6 +39,8 @@ public:
     virtual void add_to(statistics& sum) const noexcept = 0;
     /// Where a connection of one's own for that slot should lead (-1: any).
     virtual task<endpoint> find(std::int16_t slot) = 0;
+    /// In a turn: what `find` said turned out to be wrong.
+    virtual void distrust() noexcept {}
 
     /// In a turn: `request` has left its connection because the server answered `refusal`. True: it was placed anew, and its
     /// owner hears nothing of that.

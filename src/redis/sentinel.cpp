@@ -17,16 +17,54 @@ namespace lockstep::redis {
 namespace {
 
 constexpr std::string_view switch_channel = "+switch-master";
+// The Sentinel that leads a failover says so earlier, when it knows the new master and has yet to tell the replicas.
+constexpr std::string_view promotion_channel = "+promoted-slave";
 
-std::uint16_t port_of(std::string_view text) {
-    std::uint16_t port = 0;
-    std::from_chars(text.data(), text.data() + text.size(), port);
-    return port;
+template <class T>
+T number(std::string_view text) {
+    T value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
 }
+template <class T>
+T number(reply_view text) {
+    return text.is_text() ? number<T>(text.text()) : T{0};
+}
+
+/// The one Sentinel that is asked at the moment. When none can be reached, whoever waits hears of it at once.
+class sentinel_link final : public single_router {
+public:
+    using single_router::single_router;
+    /// So many attempts without success mean that none can be reached.
+    void allow(std::size_t failures) noexcept { allowed_ = failures; }
+
+private:
+    void connected(connection& at) noexcept override {
+        failures_ = 0;
+        single_router::connected(at);
+    }
+    void failed(connection& at) noexcept override {
+        if (++failures_ < allowed_) return;
+        failures_ = 0;
+        operation_list waiting;
+        at.take_waiting(waiting);
+        std::string const why = at.last_trouble();
+        while (!waiting.empty()) {
+            auto& request = waiting.front();
+            release(request);
+            end(request, errc::unavailable, why);
+        }
+    }
+
+    std::size_t allowed_ = 1;
+    std::size_t failures_ = 0;
+};
 
 /// The conversation with the Sentinels.
 class watch final : public std::enable_shared_from_this<watch>, listener {
 public:
+    using report = std::function<void(endpoint const&)>;
+
     watch(std::shared_ptr<reactor> home, connection_settings settings, location const& where)
         : home_(std::move(home)), name_(where.master_name), known_(where.endpoints), patience_(settings.connect_timeout / 2) {
         handshake greeting;
@@ -37,18 +75,27 @@ public:
         // A Sentinel that does not answer is soon left for the next one.
         settings.connect_timeout = patience_;
         settings.reconnect_max = std::min(settings.reconnect_max, std::chrono::milliseconds{200});
-        way_ = std::make_unique<single_router>(home_, settings, greeting, [this] { return next(); });
+        settings.keepalive_timeout = std::min(settings.keepalive_timeout, std::chrono::milliseconds{2'000});
+        way_ = std::make_unique<sentinel_link>(home_, settings, greeting, [this] { return next(); });
+        way_->allow(known_.size());
     }
     virtual ~watch() = default;
 
     /// Who is master now? Throws `unavailable_error` when nobody knows.
     static task<endpoint> master(std::shared_ptr<watch> self);
 
-    void listen(std::function<void(endpoint const&)> moved) {
+    /// From now on `moved` hears of failovers.
+    void listen(report moved) {
+        if (moved_ || closed_) return;
         moved_ = std::move(moved);
-        way_->listening().add(channel_kind::plain, std::string{switch_channel}, *this);
+        for (auto const channel : {switch_channel, promotion_channel}) way_->listening().add(channel_kind::plain, std::string{channel}, *this);
+    }
+    /// An announcement may have been missed: asks, and reports a master that is newer than the one last named.
+    void look_again() {
+        if (!closed_ && !std::exchange(looking_, true)) start(look(shared_from_this()), [](std::exception_ptr) {});
     }
     void close() noexcept {
+        closed_ = true;
         moved_ = nullptr;
         way_->close();
     }
@@ -59,6 +106,14 @@ public:
     void trust() noexcept { doubts_ = 0; }
 
 private:
+    /// A master, and the age of that knowledge: Sentinels count each failover, and one that lags behind has a smaller number.
+    struct answer {
+        endpoint where;
+        std::uint64_t epoch = 0;
+    };
+    static task<answer> ask(std::shared_ptr<watch> self);
+    static task<void> look(std::shared_ptr<watch> self);
+
     task<endpoint> next() {
         auto where = known_[turn_++ % known_.size()];
         return found(std::move(where));
@@ -66,14 +121,17 @@ private:
     static task<endpoint> found(endpoint where) { co_return where; }
 
     void learn(reply_view others) {
+        if (!others.is_aggregate()) return;
         for (auto const one : others) {
             if (!one.is_aggregate()) continue;
-            endpoint const where{.host = one.find("ip").as<std::string>(), .port = port_of(one.find("port").as<std::string>()), .path = {}};
+            endpoint const where{.host = one.find("ip").as<std::string>(), .port = number<std::uint16_t>(one.find("port")), .path = {}};
             if (where.port != 0 && std::find(known_.begin(), known_.end(), where) == known_.end()) known_.push_back(where);
         }
+        way_->allow(known_.size());
     }
 
-    void message(std::string_view, std::string_view payload) noexcept override {
+    void message(std::string_view channel, std::string_view payload) noexcept override {
+        if (channel == promotion_channel) return look_again();
         // <name> <old ip> <old port> <new ip> <new port>
         std::vector<std::string> words;
         for (std::size_t begin = 0; begin <= payload.size();) {
@@ -81,9 +139,9 @@ private:
             words.emplace_back(payload.substr(begin, end - begin));
             begin = end + 1;
         }
-        if (words.size() == 5 && words[0] == name_ && moved_) moved_({.host = words[3], .port = port_of(words[4]), .path = {}});
+        if (words.size() == 5 && words[0] == name_ && moved_) moved_({.host = words[3], .port = number<std::uint16_t>(words[4]), .path = {}});
     }
-    void subscribed() noexcept override {}
+    void subscribed() noexcept override { look_again(); }
     void interrupted() noexcept override {}
     void refused(errc reason, std::string_view why) noexcept override {
         if (reason != errc::cancelled) log(log_level::warning, fmt::format("Sentinel does not announce failovers to us: {}", why));
@@ -95,60 +153,85 @@ private:
     std::chrono::milliseconds patience_;
     std::size_t turn_ = 0;
     unsigned doubts_ = 0;
-    std::unique_ptr<single_router> way_;
-    std::function<void(endpoint const&)> moved_;
+    std::uint64_t epoch_ = 0;  // of the master last named
+    bool looking_ = false;
+    bool closed_ = false;
+    std::unique_ptr<sentinel_link> way_;
+    report moved_;
 };
 
-task<endpoint> watch::master(std::shared_ptr<watch> self) {
+task<watch::answer> watch::ask(std::shared_ptr<watch> self) {
     std::string trouble = "none answered";
     std::shared_ptr<router> const way{self, self->way_.get()};
     for (std::size_t tries = self->known_.size() + 1; tries != 0; --tries) {
         command_terms const terms{.deadline = self->home_->now() + self->patience_, .repeatable = true, .errors_are_replies = true};
+        std::vector<task<reply>> questions;  // they leave together, so that the answers belong together
+        questions.push_back(run(way, terms, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self->name_));
+        questions.push_back(run(way, terms, "SENTINEL", "MASTER", self->name_));
+        questions.push_back(run(way, terms, "SENTINEL", "SENTINELS", self->name_));
+        bool unreachable = false;
         try {
-            auto const address = co_await run(way, terms, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self->name_);
+            auto const answers = co_await when_all(std::move(questions));
+            auto const& address = answers[0];
             if (address.is_aggregate() && address.size() == 2) {
-                auto const others = co_await run(way, terms, "SENTINEL", "SENTINELS", self->name_);
-                self->learn(others);
-                co_return endpoint{.host = address[0].as<std::string>(), .port = port_of(address[1].text()), .path = {}};
+                self->learn(answers[2]);
+                auto const epoch = answers[1].is_aggregate() ? number<std::uint64_t>(answers[1].find("config-epoch")) : 0;
+                co_return answer{.where = {.host = address[0].as<std::string>(), .port = number<std::uint16_t>(address[1]), .path = {}}, .epoch = epoch};
             }
             trouble = address.is_error() ? std::string{address.text()} : fmt::format("it does not know a master named '{}'", self->name_);
         } catch (unavailable_error const& problem) {
             trouble = problem.what();
+            unreachable = true;
         } catch (timeout_error const& problem) {
             trouble = problem.what();
         }
+        if (unreachable) break;
         self->way_->relocate(trouble);
     }
     throw unavailable_error(fmt::format("no Sentinel could name the master '{}': {}", self->name_, trouble));
 }
 
+task<endpoint> watch::master(std::shared_ptr<watch> self) {
+    auto const named = co_await ask(self);
+    self->epoch_ = named.epoch;
+    co_return named.where;
+}
+
+task<void> watch::look(std::shared_ptr<watch> self) {
+    try {
+        auto const named = co_await ask(self);
+        if (named.epoch > self->epoch_ && self->moved_) self->moved_(named.where);
+    } catch (error const&) {
+        // The next subscription, or the next connection to the master, asks again.
+    }
+    self->looking_ = false;
+}
+
 class sentinel_router final : public single_router {
 public:
     sentinel_router(std::shared_ptr<reactor> home, connection_settings const& settings, handshake const& greeting, std::shared_ptr<watch> sentinels)
-        : single_router(std::move(home), settings, greeting, [sentinels] { return watch::master(sentinels); }), watch_(std::move(sentinels)) {}
+        : single_router(std::move(home), settings, greeting, [this] { return locate(); }), watch_(std::move(sentinels)) {}
 
-    void submit(operation& request) noexcept override {
-        if (!std::exchange(listening_to_failovers_, true)) {
-            watch_->listen([this](endpoint const& master) {
-                if (master != peer()) relocate(fmt::format("Sentinel announced a new master, {}", to_string(master)));
-            });
-        }
-        single_router::submit(request);
-    }
     void close() noexcept override {
         watch_->close();
         single_router::close();
     }
 
 private:
+    task<endpoint> locate() {
+        watch_->listen([this](endpoint const& master) {
+            if (master != peer()) relocate(fmt::format("Sentinel announced a new master, {}", to_string(master)));
+        });
+        return watch::master(watch_);
+    }
     void connected(connection& at) noexcept override {
         watch_->trust();
         single_router::connected(at);
     }
     void failed(connection&) noexcept override { watch_->doubt(); }
+    void silent(connection&) noexcept override { watch_->look_again(); }
 
     std::shared_ptr<watch> watch_;
-    bool listening_to_failovers_ = false;
 };
 
 }  // namespace

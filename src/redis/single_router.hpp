@@ -26,7 +26,7 @@ protected:
     void connected(connection& at) noexcept override { listening_.connected(at); }
 
 private:
-    void not_master(connection& from) noexcept override { from.reconnect("the server is no master any more (READONLY)"); }
+    void not_master(connection& from) noexcept override;
     void disconnected(connection& at) noexcept override { listening_.disconnected(at); }
     void pushed(connection& at, reply_view push) noexcept override { listening_.pushed(at, push); }
     bool wanted(connection&) noexcept override { return !listening_.empty(); }
@@ -34,12 +34,13 @@ private:
     bool reconsider(connection& from, operation& request, std::string_view refusal) noexcept override {
         return router::reconsider(from, request, refusal);
     }
-    connection* place(channel_kind, std::string_view) noexcept override { return link_.get(); }
-    void misplaced() noexcept override { listening_.place_all(); }
+    connection* place(channel_kind, std::string_view, connection*) noexcept override { return link_.get(); }
+    bool misplaced(connection&, judgement const&) noexcept override { return false; }
 
     connection::locator find_;
     std::shared_ptr<connection> link_;
     subscriptions listening_;
+    reactor::clock::time_point looked_for_master_{};
 };
 
 }  // namespace lockstep::redis

@@ -1,7 +1,7 @@
 #include "redis/subscriptions.hpp"
 
+#include "base/random.hpp"
 #include "redis/slot.hpp"
-#include "redis/verdict.hpp"
 #include "resp/encoder.hpp"
 
 #include <algorithm>
@@ -20,24 +20,36 @@ words const& verbs_of(channel_kind kind) { return verbs[static_cast<std::size_t>
 
 }  // namespace
 
-/// A SUBSCRIBE or UNSUBSCRIBE on its way. Never abandoned: what it is answered by depends on whether it is refused.
+/// A SUBSCRIBE or UNSUBSCRIBE on its way. It is answered by pushes, which look like those that the server sends on its own (a shard
+/// channel that it gives up), or by an error in-band. A HELLO behind it, which a server always answers, shows where it ends.
 class subscriptions::call final : public operation {
 public:
     call(subscriptions& owner, connection& at, channel_kind kind, std::vector<std::string> channels, bool begins)
         : owner_(owner), at_(at), kind_(kind), channels_(std::move(channels)), begins_(begins) {
-        by_push = true;
-        replies = static_cast<std::uint16_t>(channels_.size());
+        fenced = true;
+        replies = 2;
     }
     void encode(resp::output& out) override {
         resp::command_header(out, channels_.size() + 1);
         resp::bulk(out, std::string_view{begins_ ? verbs_of(kind_).subscribe : verbs_of(kind_).unsubscribe});
         for (auto const& channel : channels_) resp::bulk(out, channel);
+        resp::append_command(out, "HELLO");
     }
+    void restart() noexcept override { refusal_.clear(); }
     void complete(reply_view answer) noexcept override {
+        if (answer.is_error()) {
+            refusal_ = answer.text();
+            return;
+        }
         auto const self = owned();
-        if (answer.is_error() && begins_) owner_.call_refused(at_, kind_, channels_, answer.text());
+        if (!refusal_.empty() && begins_) owner_.call_refused(at_, kind_, channels_, refusal_);
     }
     void fail(errc, std::string_view) noexcept override { auto const self = owned(); }  // the reconnect subscribes anew
+
+    bool is_at(connection const& at) const noexcept { return &at_ == &at; }
+    bool gives_up(connection const& at, std::string_view shard_channel) const noexcept {
+        return !begins_ && &at_ == &at && kind_ == channel_kind::shard && channels_.front() == shard_channel;
+    }
 
 private:
     std::unique_ptr<call> owned() noexcept {
@@ -52,9 +64,10 @@ private:
     channel_kind kind_;
     std::vector<std::string> channels_;
     bool begins_;
+    std::string refusal_;
 };
 
-subscriptions::subscriptions(placer& owner) noexcept : placer_(owner) {}
+subscriptions::subscriptions(reactor& home, placer& owner) noexcept : home_(home), placer_(owner) {}
 subscriptions::~subscriptions() = default;
 
 void subscriptions::subscribe(connection& at, channel_kind kind, std::vector<std::string> channels, bool first) {
@@ -81,7 +94,7 @@ void subscriptions::add(channel_kind kind, std::string const& channel, listener&
     one.listeners.push_back(&who);
     if (one.confirmed) return who.subscribed();
     if (!fresh) return;
-    one.at = placer_.place(kind, channel);
+    one.at = placer_.place(kind, channel, nullptr);
     if (one.at == nullptr) return;
     one.at->open();
     if (auto const reason = one.at->refusal()) return who.refused(*reason, one.at->last_trouble());
@@ -112,7 +125,27 @@ void subscriptions::tell(key const& which, F what) noexcept {
     }
 }
 
+template <class F>
+void subscriptions::tell(std::vector<key> const& which, F what) noexcept {
+    for (auto const& one : which) tell(one, what);
+}
+
+template <class F>
+std::vector<subscriptions::key> subscriptions::those(F condition) const {
+    std::vector<key> found;
+    for (auto const& [which, one] : channels_) {
+        if (condition(one)) found.push_back(which);
+    }
+    return found;
+}
+
+bool subscriptions::uses(connection const& at) const noexcept {
+    return std::any_of(channels_.begin(), channels_.end(), [&](auto const& one) { return one.second.at == &at; });
+}
+
 void subscriptions::connected(connection& at) noexcept {
+    // What could not be sent before is out of date: it would come after the calls below and undo them.
+    std::erase_if(calls_, [&](auto const& one) { return one->is_at(at); });
     for (auto const kind : {channel_kind::shard, channel_kind::pattern, channel_kind::plain}) {
         std::map<std::uint16_t, std::vector<std::string>> together;  // shard channels of one call must share a slot
         for (auto& [which, one] : channels_) {
@@ -125,11 +158,9 @@ void subscriptions::connected(connection& at) noexcept {
 }
 
 void subscriptions::disconnected(connection& at) noexcept {
-    std::vector<key> lost;
-    for (auto& [which, one] : channels_) {
-        if (one.at == &at && std::exchange(one.confirmed, false)) lost.push_back(which);
-    }
-    for (auto const& which : lost) tell(which, [](listener& who) { who.interrupted(); });
+    auto const lost = those([&](entry const& one) { return one.at == &at && one.confirmed; });
+    for (auto const& which : lost) channels_.find(which)->second.confirmed = false;
+    tell(lost, [](listener& who) { who.interrupted(); });
 }
 
 void subscriptions::forget(connection& at) noexcept {
@@ -142,45 +173,66 @@ void subscriptions::forget(connection& at) noexcept {
 void subscriptions::place_all() noexcept {
     std::vector<key> moved;
     for (auto& [which, one] : channels_) {
-        auto* const at = placer_.place(which.first, which.second);
+        auto* const at = placer_.place(which.first, which.second, one.at);
         if (at == one.at || at == nullptr) continue;
         one.at = at;
         if (std::exchange(one.confirmed, false)) moved.push_back(which);
         at->open();
         if (at->ready()) subscribe(*at, which.first, {which.second}, false);
     }
-    for (auto const& which : moved) tell(which, [](listener& who) { who.interrupted(); });
+    tell(moved, [](listener& who) { who.interrupted(); });
+}
+
+void subscriptions::refused(connection& at, errc reason, std::string_view why) noexcept {
+    auto const all = those([&](entry const& one) { return one.at == &at; });
+    tell(all, [&](listener& who) { who.refused(reason, why); });
 }
 
 void subscriptions::refuse_all(errc reason, std::string_view why) noexcept {
-    std::vector<key> all;
-    for (auto const& [which, one] : channels_) all.push_back(which);
-    for (auto const& which : all) tell(which, [&](listener& who) { who.refused(reason, why); });
+    home_.disarm(*this);
+    auto const all = those([](entry const&) { return true; });
+    tell(all, [&](listener& who) { who.refused(reason, why); });
 }
 
-void subscriptions::call_refused(connection& at, channel_kind kind, std::vector<std::string> const& channels, std::string_view text) noexcept {
-    std::string const why{text};
-    auto const judged = judge(why);
-    bool const elsewhere = judged.what == verdict::moved || judged.what == verdict::ask || judged.what == verdict::retry_later;
+void subscriptions::call_refused(connection& at, channel_kind kind, std::vector<std::string> const& channels, std::string const& why) noexcept {
+    std::vector<key> which;
     for (auto const& channel : channels) {
         auto const found = channels_.find({kind, channel});
-        if (found == channels_.end() || found->second.at != &at) continue;
-        if (elsewhere) {
-            found->second.at = nullptr;
-        } else {
-            tell({kind, channel}, [&](listener& who) { who.refused(errc::server, why); });
-        }
+        if (found != channels_.end() && found->second.at == &at) which.push_back(found->first);
     }
-    if (elsewhere) placer_.misplaced();
+    auto const judged = judge(why);
+    switch (judged.what) {
+        case verdict::moved:
+        case verdict::ask: return displace(at, which, judged, why);
+        case verdict::retry_later:
+            put(which, nullptr);
+            home_.arm(*this, home_.now() + std::chrono::milliseconds{10 + base::random_below(20)});
+            return;
+        default: tell(which, [&](listener& who) { who.refused(errc::server, why); });
+    }
+}
+
+void subscriptions::put(std::vector<key> const& which, connection* at) noexcept {
+    for (auto const& one : which) {
+        if (auto const found = channels_.find(one); found != channels_.end()) found->second.at = at;
+    }
+}
+
+void subscriptions::displace(connection& at, std::vector<key> const& which, judgement const& why, std::string_view text) noexcept {
+    if (which.empty()) return;
+    put(which, nullptr);
+    if (placer_.misplaced(at, why)) return;
+    put(which, &at);
+    tell(which, [&](listener& who) { who.refused(errc::server, text); });
 }
 
 void subscriptions::pushed(connection& at, reply_view push) noexcept {
     if (push.size() < 3 || !push[0].is_text() || !push[1].is_text()) return;
     auto const word = push[0].text();
     auto const name = push[1].text();
-    if (word == "message") return deliver(channel_kind::plain, name, name, push[2].text());
-    if (word == "smessage") return deliver(channel_kind::shard, name, name, push[2].text());
-    if (word == "pmessage" && push.size() == 4) return deliver(channel_kind::pattern, name, push[2].text(), push[3].text());
+    if (word == "message") return deliver(at, key{channel_kind::plain, name}, name, push[2].text());
+    if (word == "smessage") return deliver(at, key{channel_kind::shard, name}, name, push[2].text());
+    if (word == "pmessage" && push.size() == 4) return deliver(at, key{channel_kind::pattern, name}, push[2].text(), push[3].text());
     if (word == "subscribe") return confirm(at, channel_kind::plain, name);
     if (word == "psubscribe") return confirm(at, channel_kind::pattern, name);
     if (word == "ssubscribe") return confirm(at, channel_kind::shard, name);
@@ -194,17 +246,23 @@ void subscriptions::confirm(connection& at, channel_kind kind, std::string_view 
     tell(which, [](listener& who) { who.subscribed(); });
 }
 
+bool subscriptions::is_leaving(connection const& at, std::string_view channel) const noexcept {
+    return std::any_of(calls_.begin(), calls_.end(), [&](auto const& one) { return one->gives_up(at, channel); });
+}
+
 void subscriptions::given_up(connection& at, std::string_view channel) noexcept {
     key const which{channel_kind::shard, channel};
     auto const found = channels_.find(which);
-    if (found == channels_.end() || found->second.at != &at) return;  // we gave it up ourselves
-    found->second.at = nullptr;
+    // It may be that we gave it up ourselves, and took it up again since.
+    if (found == channels_.end() || found->second.at != &at || is_leaving(at, channel)) return;
     if (std::exchange(found->second.confirmed, false)) tell(which, [](listener& who) { who.interrupted(); });
-    placer_.misplaced();
+    displace(at, {which}, {}, "the server gave the channel up");
 }
 
-void subscriptions::deliver(channel_kind kind, std::string_view subscription, std::string_view channel, std::string_view payload) noexcept {
-    tell({kind, std::string{subscription}}, [&](listener& who) { who.message(channel, payload); });
+void subscriptions::deliver(connection& at, key const& which, std::string_view channel, std::string_view payload) noexcept {
+    auto const found = channels_.find(which);
+    if (found == channels_.end() || found->second.at != &at) return;  // it comes by another connection too
+    tell(which, [&](listener& who) { who.message(channel, payload); });
 }
 
 }  // namespace lockstep::redis

@@ -7,6 +7,7 @@
 // that the server gives up because its slot moved is placed anew. All calls in turns.
 
 #include "redis/connection.hpp"
+#include "redis/verdict.hpp"
 
 #include <map>
 #include <memory>
@@ -30,25 +31,28 @@ protected:
     ~listener() = default;
 };
 
-class subscriptions {
+class subscriptions final : timer {
 public:
-    /// Chooses a connection for a channel; null: none now, `place_all` will be called later.
+    /// Knows which connection a channel belongs to.
     class placer {
     public:
-        virtual connection* place(channel_kind kind, std::string_view channel) noexcept = 0;
-        /// A shard channel is not at home where it was looked for.
-        virtual void misplaced() noexcept {}
+        /// `now` is where it is, or null. Null: nowhere at the moment; `place_all` will be called later.
+        virtual connection* place(channel_kind kind, std::string_view channel, connection* now) noexcept = 0;
+        /// Shard channels are not at home at `at`, which said `why` (MOVED, or nothing). False: nobody knows another place.
+        virtual bool misplaced(connection& at, judgement const& why) noexcept = 0;
 
     protected:
         ~placer() = default;
     };
 
-    explicit subscriptions(placer& owner) noexcept;
+    subscriptions(reactor& home, placer& owner) noexcept;
     ~subscriptions();
 
     void add(channel_kind kind, std::string const& channel, listener& who);
     void remove(channel_kind kind, std::string const& channel, listener& who) noexcept;
     bool empty() const noexcept { return channels_.empty(); }
+    /// Does any channel belong to this connection?
+    bool uses(connection const& at) const noexcept;
 
     // What connections report:
     void connected(connection& at) noexcept;
@@ -56,6 +60,7 @@ public:
     void pushed(connection& at, reply_view push) noexcept;
     /// This connection is about to go.
     void forget(connection& at) noexcept;
+    void refused(connection& at, errc reason, std::string_view why) noexcept;
     /// The placer may answer differently now: places what has no place or another one.
     void place_all() noexcept;
     void refuse_all(errc reason, std::string_view why) noexcept;
@@ -71,13 +76,22 @@ private:
 
     void subscribe(connection& at, channel_kind kind, std::vector<std::string> channels, bool first);
     void unsubscribe(connection& at, channel_kind kind, std::string const& channel);
-    void call_refused(connection& at, channel_kind kind, std::vector<std::string> const& channels, std::string_view text) noexcept;
+    void call_refused(connection& at, channel_kind kind, std::vector<std::string> const& channels, std::string const& why) noexcept;
+    void displace(connection& at, std::vector<key> const& which, judgement const& why, std::string_view text) noexcept;
+    void put(std::vector<key> const& which, connection* at) noexcept;
+    bool is_leaving(connection const& at, std::string_view channel) const noexcept;
+    void fire() noexcept override { place_all(); }
     template <class F>
     void tell(key const& which, F what) noexcept;
+    template <class F>
+    void tell(std::vector<key> const& which, F what) noexcept;
+    template <class F>
+    std::vector<key> those(F condition) const;
     void confirm(connection& at, channel_kind kind, std::string_view channel) noexcept;
     void given_up(connection& at, std::string_view channel) noexcept;
-    void deliver(channel_kind kind, std::string_view subscription, std::string_view channel, std::string_view payload) noexcept;
+    void deliver(connection& at, key const& which, std::string_view channel, std::string_view payload) noexcept;
 
+    reactor& home_;
     placer& placer_;
     std::map<key, entry> channels_;
     std::vector<std::unique_ptr<call>> calls_;

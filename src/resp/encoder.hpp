@@ -17,6 +17,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -115,9 +117,16 @@ template <argument... T> void append_command(output& out, T const&... values) {
     }(encoding::prepared<T>(values)...);
 }
 
-inline void append_command(output& out, std::span<std::string_view const> arguments) {
-    command_header(out, arguments.size());
-    for (auto const text : arguments) bulk(out, text);
+/// The same for a list: `text_of(element)` is the argument's text.
+template <class List, class Projection = std::identity>
+void append_list(output& out, List const& arguments, Projection text_of = {}) {
+    auto room = (std::size(arguments) + 1) * (encoding::head_room + 2);
+    for (auto const& one : arguments) room += std::string_view{std::invoke(text_of, one)}.size();
+    auto* at = encoding::write_head(out.reserve(room), '*', std::size(arguments));
+    for (auto const& one : arguments) at = encoding::write_bulk(at, std::invoke(text_of, one));
+    out.commit(at);
 }
+
+inline void append_command(output& out, std::span<std::string_view const> arguments) { append_list(out, arguments); }
 
 }  // namespace lockstep::resp

@@ -3,8 +3,8 @@
 //     TYPED_TEST_SUITE(client_contract, lockstep::test::forms, lockstep::test::form_names);
 //     TYPED_TEST(client_contract, answers) { EXPECT_EQ(TypeParam::command(client, "PING").text(), "PONG"); }
 //
-// `blocking` calls the blocking form from the test's thread. `coroutine` awaits the async_ form in a coroutine that runs on
-// the client's I/O thread. For an operation that has no wrapper here: TypeParam::run(client, call, async_call), where
+// `blocking` calls the blocking form from the test's thread. `coroutine` awaits the async_ form in a coroutine that runs
+// on the client's I/O thread. For an operation that has no wrapper here: TypeParam::run(client, call, async_call), where
 // call() returns the value and async_call() the task.
 #pragma once
 
@@ -73,6 +73,12 @@ struct blocking {
 struct coroutine {
     static constexpr char const* name = "coroutine";
 
+    // make() returns the task; it is called on the I/O thread.
+    template <class F>
+    static auto await(client& on, F make, std::stop_token token = {}) {
+        using value = typename decltype(make())::value_type;
+        return sync_wait(in_next_turn<value>(on, make), std::move(token));
+    }
     template <class F, class G>
     static auto run(client& on, F&&, G make, std::stop_token token = {}) {
         return await(on, std::move(make), std::move(token));
@@ -80,7 +86,8 @@ struct coroutine {
 
     template <class T = lockstep::reply>
     static T execute(client& on, request command, std::stop_token token = {}) {
-        return await(on, [&] { return on.async_execute<T>(std::move(command)); }, std::move(token));
+        return await(
+            on, [&] { return on.async_execute<T>(std::move(command)); }, std::move(token));
     }
     template <class T = lockstep::reply, class... Args>
     static T command(client& on, std::string_view name, Args const&... args) {
@@ -105,13 +112,6 @@ struct coroutine {
     }
     static auto execute(client& of, session& on, transaction commands) {
         return await(of, [&] { return on.async_execute(std::move(commands)); });
-    }
-
-private:
-    template <class F>
-    static auto await(client& on, F make, std::stop_token token = {}) {
-        using value = typename decltype(make())::value_type;
-        return sync_wait(in_next_turn<value>(on, make), std::move(token));
     }
 };
 

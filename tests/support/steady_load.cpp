@@ -21,7 +21,7 @@ public:
 private:
     struct worker {
         std::size_t number = 0;
-        std::string key{};      // each in a slot of its own
+        std::string key{};  // each in a slot of its own
         std::uint64_t tokens = 0;
         std::size_t counted = 0;   // INCRs that were answered
         std::size_t doubtful = 0;  // and those that may have run
@@ -85,7 +85,8 @@ void steady_load::crew::begin() {
     for (std::size_t i = 0; i < workers_.size(); ++i) {
         workers_[i].number = i;
         workers_[i].key = "{load-" + std::to_string(i) + "}";
-        start(work(shared_from_this(), workers_[i]), [self = shared_from_this()](std::exception_ptr) { --self->running_; });
+        start(work(shared_from_this(), workers_[i]),
+              [self = shared_from_this()](std::exception_ptr) { --self->running_; });
     }
     pace_maker_ = std::jthread{[this] { set_pace(); }};
 }

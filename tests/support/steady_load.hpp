@@ -31,8 +31,8 @@ struct load_options {
 
 struct load_report {
     std::size_t answered = 0;
-    std::vector<std::string> wrong;   // answers that are another's, and counters that contradict what was answered
-    std::vector<std::string> failed;  // requests that may run twice and yet failed
+    std::vector<std::string> wrong;    // answers that are another's, and counters that contradict what was answered
+    std::vector<std::string> failed;   // requests that may run twice and yet failed
     std::map<errc, std::size_t> once;  // how those that must not ended, other than well
     bool ended = false;                // no request hangs
 };

@@ -25,8 +25,8 @@ stub_peer::stub_peer(std::string answer, bool hang_up) : answer_{std::move(answe
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(static_cast<std::uint16_t>(port_.port()));
-    auto const bound = eventually(
-        [&] { return ::bind(listener_, reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0; });
+    auto const bound =
+        eventually([&] { return ::bind(listener_, reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0; });
     wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (!bound || wake_ < 0 || ::listen(listener_, 64) != 0)
         throw std::system_error{errno, std::generic_category(), "stub_peer"};

@@ -61,6 +61,8 @@ private:
     std::shared_ptr<cancel_state> inner_;
 };
 
+/// Does this thread do I/O at the moment, for any client?
+bool on_io_thread() noexcept;
 /// Throws `would_deadlock_error` on a thread that does Lockstep's I/O: whoever blocks there waits for himself.
 void require_blocking_is_allowed();
 

@@ -4,6 +4,7 @@
 
 #include <lockstep/detail/task_promise.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <vector>
 

@@ -5,7 +5,6 @@
 #include <lockstep/detail/cancellation.hpp>
 #include <lockstep/error.hpp>
 
-#include <atomic>
 #include <condition_variable>
 #include <coroutine>
 #include <cstddef>
@@ -53,16 +52,23 @@ public:
     void resume_afterwards(std::coroutine_handle<> awaiting) noexcept { awaiting_ = awaiting; }
     bool is_awaited() const noexcept { return awaiting_ != nullptr; }
 
-    // Whoever comes second, the awaiting side (that has suspended) or the task (that has ended), goes on with the awaiting
-    // coroutine. A task that ends without suspending therefore costs no stack, also where the compiler makes no tail calls.
-    bool second() noexcept { return met_.exchange(true, std::memory_order_acq_rel); }
+    // A task that ends while it is being started, on the same thread, tells the starter, which then goes on by itself: that costs no
+    // stack, also where the compiler makes no tail calls. In every other case the thread that ends the task goes on with the awaiting
+    // coroutine. Only the address of the promise is compared: where the task was not ended here, it may be gone already.
+    template <class Resume>
+    static bool ends_while_starting(promise_base const* promise, Resume resume) {
+        auto const* const outer = std::exchange(starting, promise);
+        resume();
+        return std::exchange(starting, outer) == nullptr;
+    }
 
     struct final_awaiter {
         bool await_ready() const noexcept { return false; }
         template <class Promise>
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) const noexcept {
             promise_base& promise = ended.promise();
-            if (promise.second()) return promise.awaiting_;
+            if (starting != &promise) return promise.awaiting_;
+            starting = nullptr;
             return std::noop_coroutine();
         }
         void await_resume() const noexcept {}
@@ -70,9 +76,10 @@ public:
     final_awaiter final_suspend() const noexcept { return {}; }
 
 private:
+    static inline constinit thread_local promise_base const* starting = nullptr;
+
     std::coroutine_handle<> awaiting_;
     cancel_state* cancel_ = nullptr;
-    std::atomic<bool> met_{false};
 };
 
 template <class T>
@@ -106,7 +113,7 @@ public:
     }
 
 private:
-    // By hand instead of a variant: in the base's tail padding the tag costs nothing, and tens of thousands of these may be parked.
+    // By hand instead of a variant, which keeps its tag behind the value: tens of thousands of these may be parked.
     enum class holding : std::uint8_t { nothing, value, error } holds_ = holding::nothing;
     union {
         T value_;
@@ -152,8 +159,7 @@ struct task_awaiter {
         auto& promise = frame.promise();
         promise.resume_afterwards(awaiting);
         promise.use_cancellation(cancel);
-        frame.resume();
-        return !promise.second();
+        return !promise_base::ends_while_starting(&promise, [started = frame] { started.resume(); });
     }
     T await_resume() const { return frame.promise().take(); }
 };

@@ -1,0 +1,152 @@
+// What a connection says first, and which answers are good enough.
+#include "redis/handshake.hpp"
+
+#include "resp/parser.hpp"
+#include "support/failures.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace lockstep;
+using redis::handshake;
+using test::failure;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string said(handshake const& greeting, std::size_t replies) {
+    resp::output out;
+    EXPECT_EQ(greeting.say(out), replies);
+    return std::string{out.view()};
+}
+
+std::vector<reply> answers(std::vector<std::string> const& texts) {
+    std::vector<reply> parsed;
+    for (auto const& text : texts) {
+        resp::parser parser;
+        EXPECT_EQ(parser.parse(text), resp::status::ready) << text;
+        parsed.emplace_back(parser.message());
+    }
+    return parsed;
+}
+
+std::string bulk(std::string const& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
+std::string hello(std::string const& version) {
+    return "%2\r\n" + bulk("server") + bulk("redis") + bulk("version") + bulk(version);
+}
+std::string info(std::string const& policy) {
+    return bulk("# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:" + policy + "\r\nother:1\r\n");
+}
+
+handshake with_password() {
+    handshake greeting;
+    greeting.user = "worker";
+    greeting.password = [] { return std::string{"s3cr3t"}; };
+    return greeting;
+}
+
+TEST(handshake, asks_for_all_in_one_go) {
+    EXPECT_EQ(said({.client_name = "me", .check_server = false}, 1),
+              "*4\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n");
+    auto greeting = with_password();
+    greeting.database = 3;
+    greeting.require_master = true;
+    auto const text = said(greeting, 4);
+    EXPECT_THAT(text, HasSubstr("$4\r\nAUTH\r\n$6\r\nworker\r\n$6\r\ns3cr3t\r\n"));
+    EXPECT_THAT(text, HasSubstr("$6\r\nSELECT\r\n$1\r\n3\r\n"));
+    EXPECT_THAT(text, HasSubstr("$4\r\nINFO\r\n$6\r\nmemory\r\n"));
+    EXPECT_TRUE(text.ends_with("*1\r\n$4\r\nROLE\r\n"));
+    greeting.user.clear();
+    EXPECT_THAT(said(greeting, 4), HasSubstr("$4\r\nAUTH\r\n$7\r\ndefault\r\n"));
+}
+
+TEST(handshake, takes_servers_that_are_new_enough) {
+    handshake const greeting;
+    for (auto const* const version : {"7.0.0", "7.2.5", "8.0.1", "10.0.0", "255.255.255"})
+        greeting.judge(answers({hello(version), info("noeviction")}));
+    for (auto const* const version : {"6.2.14", "5.0", "", "x"}) {
+        EXPECT_THAT(failure<unsuitable_server_error>([&] {
+                        greeting.judge(answers({hello(version), info("noeviction")}));
+                    }),
+                    HasSubstr("Redis 7.0 or newer"));
+    }
+    EXPECT_THAT(failure<unsuitable_server_error>([&] {
+                    greeting.judge(answers({"-ERR unknown command `HELLO`\r\n", "-ERR x\r\n"}));
+                }),
+                HasSubstr("Redis 7.0 or newer"));
+    EXPECT_THROW(greeting.judge(answers({"+PONG\r\n", info("noeviction")})), unavailable_error);
+    EXPECT_THROW(greeting.judge(answers({"%1\r\n" + bulk("version") + ":7\r\n", info("noeviction")})),
+                 unavailable_error);
+}
+
+TEST(handshake, tells_apart_why_a_log_in_failed_and_never_shows_the_password) {
+    auto const greeting = with_password();
+    auto const refusal = [&](std::string const& text) {
+        auto const why = failure<authentication_error>([&] {
+            greeting.judge(answers({"-" + text + "\r\n", "-ERR x\r\n"}));
+        });
+        EXPECT_THAT(why, Not(HasSubstr("s3cr3t")));
+        return why;
+    };
+    EXPECT_THAT(refusal("WRONGPASS invalid s3cr3t"), HasSubstr("WRONGPASS invalid ***"));
+    EXPECT_THAT(refusal("NOAUTH s3cr3ts3cr3t"), HasSubstr("******"));
+    EXPECT_THAT(refusal("NOPERM user worker can't run s3cr3t"), HasSubstr("NOPERM"));
+    EXPECT_THAT(refusal("ERR AUTH s3cr3t failed"), HasSubstr("AUTH *** failed"));
+    EXPECT_THAT(failure<authentication_error>([] {
+                    handshake{}.judge(answers({"-NOAUTH x\r\n", "-NOAUTH x\r\n"}));
+                }),
+                HasSubstr("none is configured"));
+    EXPECT_THAT(failure<unavailable_error>([&] {
+                    greeting.judge(answers({"-ERR max number of clients for s3cr3t\r\n", "-ERR x\r\n"}));
+                }),
+                AllOf(HasSubstr("max number of clients"), Not(HasSubstr("s3cr3t"))));
+}
+
+TEST(handshake, refuses_servers_that_evict) {
+    auto const before = set_log_hook({});
+    for (auto const* const policy : {"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu",
+                                     "volatile-random", "volatile-ttl"}) {
+        EXPECT_THAT(failure<unsuitable_server_error>([&] {
+                        handshake{}.judge(answers({hello("7.0.0"), info(policy)}));
+                    }),
+                    AllOf(HasSubstr(policy), HasSubstr("maxmemory-policy noeviction"), HasSubstr("allow_eviction")));
+        handshake{.allow_eviction = true}.judge(answers({hello("7.0.0"), info(policy)}));
+    }
+    handshake{}.judge(answers({hello("7.0.0"), bulk("# Memory\r\n")}));
+    handshake{}.judge(answers({hello("7.0.0"), "-NOPERM no\r\n"}));
+    EXPECT_THROW(handshake{}.judge(answers({hello("7.0.0"), "-BUSY a script\r\n"})), unavailable_error);
+    set_log_hook(before);
+}
+
+TEST(handshake, wants_its_database_and_a_master) {
+    handshake const in_three{.database = 3};
+    in_three.judge(answers({hello("7.0.0"), "+OK\r\n", info("noeviction")}));
+    EXPECT_THAT(failure<unsuitable_server_error>([&] {
+                    in_three.judge(answers({hello("7.0.0"), "-ERR DB index is out of range\r\n", info("noeviction")}));
+                }),
+                HasSubstr("database 3"));
+    EXPECT_THROW(in_three.judge(answers({hello("7.0.0"), "-BUSY x\r\n", "-BUSY x\r\n"})), unavailable_error);
+    handshake const of_master{.check_server = false, .require_master = true};
+    of_master.judge(answers({hello("7.0.0"), "*1\r\n" + bulk("master")}));
+    EXPECT_THAT(failure<unavailable_error>([&] {
+                    of_master.judge(answers({hello("7.0.0"), "*1\r\n" + bulk("slave")}));
+                }),
+                HasSubstr("no master"));
+    EXPECT_THROW(of_master.judge(answers({hello("7.0.0"), "*0\r\n"})), unavailable_error);
+    EXPECT_THROW(of_master.judge(answers({hello("7.0.0"), "-ERR no\r\n"})), unavailable_error);
+}
+
+TEST(handshake, cleans_a_name_for_client_setname) {
+    EXPECT_EQ(redis::clean_client_name("my app\n\x7f\xc3\xa9"), "my_app____");
+    EXPECT_EQ(redis::clean_client_name("worker-1"), "worker-1");
+}
+
+}  // namespace

@@ -25,7 +25,7 @@ redis::channel_kind kind_of(subscription_kind kind) {
 }  // namespace
 
 /// A listener of the bus. Its handler is called in turns; `end` takes the turn lock, so that no handler runs after it returned.
-class subscription_state final : public std::enable_shared_from_this<subscription_state>, redis::listener, redis::timer, parked {
+class subscription_state final : public std::enable_shared_from_this<subscription_state>, redis::listener, redis::arrival, parked {
 public:
     subscription_state(std::shared_ptr<core> owner, subscription_options options)
         : owner_(std::move(owner)), options_(std::move(options)), kind_(kind_of(options_.kind)) {}
@@ -45,7 +45,7 @@ public:
     bool await_suspend(std::coroutine_handle<Promise> awaiting) {
         awaiting_ = awaiting;
         cancel_ = cancellation_of(awaiting);
-        if (owner_->home().post([self = shared_from_this()] { self->begin(); })) return true;
+        if (owner_->home().hand_in(*this)) return true;
         awaiting_ = nullptr;
         problem_ = make_error(errc::cancelled, "the client is closed");
         return false;
@@ -56,8 +56,7 @@ public:
     }
 
 private:
-    void begin() {
-        if (!awaiting_) return;  // abandoned meanwhile
+    void arrive() noexcept override {
         if (owner_->closed()) return settle(make_error(errc::cancelled, "the client is closed"));
         if (cancel_ != nullptr && !cancel_->park(*this)) {
             cancel_ = nullptr;
@@ -72,6 +71,7 @@ private:
         awaiting_ = nullptr;
         if (auto* const cancel = std::exchange(cancel_, nullptr)) cancel->unpark();
         owner_->home().disarm(*this);
+        owner_->home().take_back(*this);  // it may not have arrived yet
         if (std::exchange(listening_, false)) owner_->bus().listening().remove(kind_, options_.channel, *this);
     }
     void settle(std::exception_ptr problem) {

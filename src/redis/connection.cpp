@@ -31,7 +31,7 @@ private:
 connection::connection(std::shared_ptr<reactor> home, connection_settings settings, handshake greeting, locator find, events& listener)
     : home_(std::move(home)), settings_(std::move(settings)), greeting_(std::move(greeting)), find_(std::move(find)), events_(&listener),
       queue_(*this, settings_.max_pending), parser_(settings_.limits), backoff_(settings_.reconnect_min, settings_.reconnect_max),
-      changed_(*home_), ping_(std::make_unique<ping>(*this)), batch_timer_(home_->executor()) {}
+      changed_(*home_), ping_(std::make_unique<ping>(*this)) {}
 
 connection::~connection() = default;
 
@@ -61,7 +61,7 @@ void connection::close(errc reason, std::string_view why) noexcept {
     events_ = nullptr;
     home_->disarm(*this);
     home_->forget(*this);
-    batch_timer_.cancel();
+    batch_timer_.reset();
     abandon_channel();
     queue_.fail_all(reason, why);
     changed_.wake();
@@ -276,8 +276,9 @@ void connection::requests_waiting() noexcept {
 
 void connection::delay_batch() noexcept {
     if (std::exchange(batch_delayed_, true)) return;
-    batch_timer_.expires_after(settings_.batch_delay);
-    batch_timer_.async_wait([weak = weak_from_this()](boost::system::error_code) {
+    if (!batch_timer_) batch_timer_.emplace(home_->executor());
+    batch_timer_->expires_after(settings_.batch_delay);
+    batch_timer_->async_wait([weak = weak_from_this()](boost::system::error_code) {
         auto const self = weak.lock();
         if (!self) return;
         reactor::turn const now{*self->home_};

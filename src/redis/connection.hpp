@@ -149,7 +149,7 @@ private:
     base::backoff backoff_;
     change changed_;
     std::unique_ptr<ping> ping_;
-    asio::steady_timer batch_timer_;
+    std::optional<asio::steady_timer> batch_timer_;  // none after close(): it must not outlive the executor's context
     bool batch_delayed_ = false;
 
     state state_ = state::idle;

@@ -29,9 +29,9 @@
 
 namespace lockstep {
 
-/// When an acknowledged write is safe from a power failure. A crash of the program or the server loses nothing in either.
+/// When an acknowledged write is safe from a power failure or a killed server. An orderly end loses nothing in either.
 enum class sync_policy {
-    every_second,  ///< up to about one second of writes may be lost
+    every_second,  ///< up to about one second of writes may be lost, two where the disk is slow
     always,        ///< none; each write waits for the disk
 };
 

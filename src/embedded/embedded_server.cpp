@@ -107,7 +107,7 @@ public:
             std::unique_lock guard{mutex_};
             stopping_ = true;
             changed_.wait(guard, [this] { return pid_ != 0 || ended_; });
-            // What is kept is complete in the file before it is acknowledged; the gentle way also syncs it to the disk.
+            // The gentle way writes and syncs what the server still holds back; a kill alone may lose the last second.
             if (keeps_data_ && started_) {
                 signal(SIGTERM);
                 changed_.wait_for(guard, 10s, [this] { return ended_; });

@@ -220,7 +220,7 @@ bool stop_shared_server(shared_server_options const& options) {
     auto const [state, pid] = embedded::probe(place.socket(), 1s);
     if (state == embedded::answer::nobody) return false;
     embedded::signal_all(pid, SIGTERM);
-    // Its data's lock is free when it is gone. Killing it in the end loses no acknowledged write: those are in the file.
+    // Its data's lock is free when it is gone. Killing it in the end loses at most what a slow disk held back.
     auto const data_lock = embedded::data_lock_in(embedded::data_directory_of(place));
     if (embedded::lock_until(data_lock, embedded::lock_kind::exclusive, end)) return true;
     ::kill(pid, SIGKILL);

@@ -107,7 +107,6 @@ void cluster_router::submit(operation& request) noexcept {
 
 bool cluster_router::redirect(connection& from, operation& request, judgement const& to) noexcept {
     if (++redirects_of(request) > 16) {  // two nodes that send us to each other
-        redirects_of(request) = 0;
         refresh_soon();
         note_refusal("MOVED or ASK, again and again");
         try_later(request);

@@ -31,6 +31,7 @@ bool router::redirect(connection&, operation&, judgement const&) noexcept {
 
 void router::try_later(operation& request) noexcept {
     request.place_ = operation::place::delayed;
+    request.redirects_ = 0;  // after a pause, being sent on is no longer a circle
     delayed_.push_back(request);
     if (linked()) return;
     auto const pause = std::chrono::milliseconds{10 + base::random_below(20)};

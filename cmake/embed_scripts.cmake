@@ -9,6 +9,9 @@
 #   ones the body uses. `ARGV[n..]` declares "n and all after it": needed if, and only if, the body uses ARGV with an index
 #   that is not a literal number (`ARGV[i]`, `#ARGV`, `unpack(ARGV, n)`), and it must be the last one. KEYS likewise.
 #
+# A line `--#include <name>` is replaced by SCRIPTS_DIR/include/<name>.lua, which has no header of its own and includes nothing. The
+# checks and the SHA1 are of the whole text, which is what a server gets.
+#
 # Written to OUT_DIR: scripts/all.hpp (changes only when a script comes or goes) and scripts/all.cpp (the texts), so that
 # editing a script recompiles one small file.
 cmake_minimum_required(VERSION 3.25)
@@ -89,6 +92,35 @@ function(check_kind kind header code out_count)
   set(${out_count} ${count} PARENT_SCOPE)
 endfunction()
 
+# Replaces the include lines in <variable>. Text is never a list here, so brackets and semicolons are safe.
+function(expand_includes variable)
+  set(rest "${${variable}}")
+  set(whole "")
+  while(TRUE)
+    string(FIND "\n${rest}" "\n--#include " at)
+    if(at EQUAL -1)
+      break()
+    endif()
+    string(SUBSTRING "${rest}" 0 ${at} before)
+    string(SUBSTRING "${rest}" ${at} -1 rest)
+    string(REGEX MATCH "^--#include ([^\n]*)\n?" line "${rest}")
+    set(name "${CMAKE_MATCH_1}")
+    set(part "${SCRIPTS_DIR}/include/${name}.lua")
+    if(NOT name MATCHES "^[a-z][a-z0-9_]*$" OR NOT EXISTS "${part}")
+      fail("includes `${name}`, but there is no include/${name}.lua")
+    endif()
+    file(READ "${part}" content)
+    string(FIND "\n${content}" "\n--#include " nested)
+    if(NOT nested EQUAL -1)
+      fail("includes `${name}`, which includes another: name both in the script")
+    endif()
+    string(LENGTH "${line}" length)
+    string(SUBSTRING "${rest}" ${length} -1 rest)
+    string(APPEND whole "${before}${content}")
+  endwhile()
+  set(${variable} "${whole}${rest}" PARENT_SCOPE)
+endfunction()
+
 file(GLOB scripts "${SCRIPTS_DIR}/*.lua")
 set(declarations "")
 set(definitions "")
@@ -99,7 +131,8 @@ foreach(file IN LISTS scripts)
     fail("the name must be a C++ identifier in snake_case")
   endif()
   file(READ "${file}" text)
-  file(SHA1 "${file}" sha1)
+  expand_includes(text)
+  string(SHA1 sha1 "${text}")
 
   string(FIND "${text}" "--[[ ${name}: " start)
   string(FIND "${text}" "]]\n" end)

@@ -3,7 +3,8 @@
 set(LOCKSTEP_GENERATED_DIR "${CMAKE_CURRENT_BINARY_DIR}/generated")
 set(LOCKSTEP_SCRIPT_SOURCES "${LOCKSTEP_GENERATED_DIR}/scripts/all.cpp")
 
-file(GLOB lua CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/scripts/*.lua")
+file(GLOB lua CONFIGURE_DEPENDS
+  "${CMAKE_CURRENT_SOURCE_DIR}/src/scripts/*.lua" "${CMAKE_CURRENT_SOURCE_DIR}/src/scripts/include/*.lua")
 # The header is a by-product: it keeps its time stamp while only texts change, and then nobody who includes it is recompiled.
 add_custom_command(
   OUTPUT ${LOCKSTEP_SCRIPT_SOURCES}

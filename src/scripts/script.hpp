@@ -12,7 +12,7 @@ namespace lockstep::scripts {
 
 struct script {
     std::string_view name;  ///< the file's name without ".lua"
-    std::string_view text;  ///< the file, byte for byte: what EVAL sends
+    std::string_view text;  ///< the file and what it includes, byte for byte: what EVAL sends
     std::string_view sha1;  ///< of `text`, 40 hexadecimal digits: what EVALSHA sends
     unsigned keys;          ///< KEYS declared one by one; a script that declares `KEYS[n..]` takes n - 1 or more
 };

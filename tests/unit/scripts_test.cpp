@@ -1,5 +1,5 @@
-// Embedded scripts are the files, byte for byte, with the SHA1 a server would give them; and the build refuses a script whose
-// header does not tell the truth (cmake/embed_scripts.cmake, run here on samples).
+// Embedded scripts are the files, byte for byte but for what they include, with the SHA1 a server would give them; and the build
+// refuses a script whose header does not tell the truth (cmake/embed_scripts.cmake, run here on samples).
 
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
@@ -37,7 +37,17 @@ std::string sha1_of(std::string_view text) {
     return hex;
 }
 
-TEST(scripts, are_the_files_byte_for_byte) {
+// The file with each line `--#include x` replaced by include/x.lua.
+std::string expanded(fs::path const& file) {
+    std::ifstream in{file, std::ios::binary};
+    std::string whole, mark = "--#include ";
+    for (std::string line; std::getline(in, line);)
+        whole += line.starts_with(mark) ? read(file.parent_path() / "include" / (line.substr(mark.size()) + ".lua"))
+                                        : line + '\n';
+    return whole;
+}
+
+TEST(scripts, are_the_files_byte_for_byte_with_what_they_include) {
     std::size_t files = 0;
     for (auto const& entry : fs::directory_iterator{fs::path{LOCKSTEP_SOURCE_DIR} / "src/scripts"})
         files += entry.path().extension() == ".lua" ? 1 : 0;
@@ -45,7 +55,7 @@ TEST(scripts, are_the_files_byte_for_byte) {
 
     for (auto const* const script : lockstep::scripts::all()) {
         fs::path const file = fs::path{LOCKSTEP_SOURCE_DIR} / "src/scripts" / (std::string{script->name} + ".lua");
-        EXPECT_EQ(script->text, read(file)) << script->name;
+        EXPECT_EQ(script->text, expanded(file)) << script->name;
         EXPECT_EQ(script->sha1, sha1_of(script->text)) << script->name;
     }
     EXPECT_EQ(lockstep::scripts::compare_and_delete.keys, 1U);
@@ -59,6 +69,11 @@ protected:
         folder_ = ::mkdtemp(pattern.data());
     }
     ~script_check() override { fs::remove_all(folder_); }
+
+    void include(std::string const& name, std::string const& text) {
+        fs::create_directories(folder_ / "include");
+        std::ofstream{folder_ / "include" / name, std::ios::binary} << text;
+    }
 
     bool passes(std::string const& text) {
         std::ofstream{folder_ / "sample.lua", std::ios::binary} << text;
@@ -92,6 +107,24 @@ TEST_F(script_check, accepts_and_copies_difficult_text) {
     EXPECT_TRUE(passes(text)) << output;
     EXPECT_NE(generated.find("R\"lua(" + text + ")lua\"sv, \"" + sha1_of(text) + "\", 1}"), std::string::npos)
         << generated;
+}
+
+TEST_F(script_check, puts_in_what_a_script_includes) {
+    include("one.lua", "local a = {[1] = ';'}\n");
+    include("two.lua", "local b = ARGV[1]\n");
+    std::string const head = "--[[ sample: x\n  ARGV[1]  one  a value\n  Returns  1\n]]\n";
+    EXPECT_TRUE(passes(head + "--#include one\nlocal s = '--#include none'\n--#include two\nreturn 1")) << output;
+    std::string const whole = head + "local a = {[1] = ';'}\nlocal s = '--#include none'\nlocal b = ARGV[1]\nreturn 1";
+    EXPECT_NE(generated.find("R\"lua(" + whole + ")lua\"sv, \"" + sha1_of(whole) + "\", 0}"), std::string::npos)
+        << generated;
+
+    EXPECT_FALSE(passes(head + "--#include one\nreturn 1\n")) << "nothing uses ARGV[1]";
+    EXPECT_NE(output.find("declares ARGV[1]"), std::string::npos) << output;
+    EXPECT_FALSE(passes(head + "--#include three\nreturn ARGV[1]\n"));
+    EXPECT_NE(output.find("no include/three.lua"), std::string::npos) << output;
+    include("three.lua", "--#include one\n");
+    EXPECT_FALSE(passes(head + "--#include three\nreturn ARGV[1]\n"));
+    EXPECT_NE(output.find("includes another"), std::string::npos) << output;
 }
 
 TEST_F(script_check, refuses_headers_that_do_not_tell_the_truth) {

@@ -1,0 +1,63 @@
+--[[ lock_release: give the lock back and offer it to the next in line; or stop waiting for it (cancel). Asked again by a hold that
+  has neither, it looks whether an offer or a lease has run out, and passes that on.
+  KEYS[1]  lock     hash
+  ARGV[1]  hold     id of the hold
+  ARGV[2]  rules    as in lock_acquire
+  ARGV[3]  leaving  if given, also tell the one behind: the caller will not be there to look after the claim window
+  Returns  1 (released, nobody waited) | {'released', now_ms, hold it was offered to or '', how many heard (-1: cannot be known)}
+           | {'cancelled', now_ms} | {'gone', now_ms}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
+]]
+local call, hold, rules = redis.call, ARGV[1], ARGV[2]
+local short = call('HGET', KEYS[1], 'o')
+if short == hold and hold ~= '*' then return call('HDEL', KEYS[1], 'o') end
+
+local time = call('TIME')
+local us = time[1] * 1000000 + time[2]
+local now = (us - us % 1000) / 1000
+-- The usual way when others wait: the first of them hears of it. What the rest below would do, without the price of it.
+local window, channel = string.match(rules, '^(%d+) %d+ (.+)$')
+if short == '*' and window and not ARGV[3] then
+    local q = call('HMGET', KEYS[1], 'v', 'p', 'h', 'l', 'm', 'x')
+    local head = q[3]
+    if q[1] == '1' and q[2] == hold and head and not q[5] and now + window <= q[6] + 0 then
+        local next = call('HGET', KEYS[1], 'q' .. head)
+        local client = string.match(next, '^([^. ]+)%.[^ ]+$')
+        local publish = string.find(channel, '{', 1, true) and 'SPUBLISH' or 'PUBLISH'
+        local heard = client and redis.pcall(publish, channel .. client, next)
+        if type(heard) == 'number' and heard > 0 then
+            if head == q[4] then
+                call('HSET', KEYS[1], 'p', next, 's', 'offered', 'e', now + window)
+                call('HDEL', KEYS[1], 'q' .. head, 'w' .. next, 'h', 'l', 'z')
+            else
+                call('HSET', KEYS[1], 'p', next, 's', 'offered', 'e', now + window, 'h', head + 1)
+                call('HDEL', KEYS[1], 'q' .. head, 'w' .. next)
+            end
+            return {'released', now, next, heard}
+        end
+    end
+end
+--#include lock_state
+--#include lock_queue
+--#include lock_pass_on
+trust()
+local answer = {'gone', now}
+if owner == hold then
+    answer, owner = {'released', now, '', 0}, nil
+else
+    if ticket then
+        leave(ticket)
+        answer = {'cancelled', now}
+    end
+    settle()
+end
+if not owner and head then
+    local heard, tell = pass_on()
+    if answer[1] == 'released' then answer[3], answer[4] = owner, heard end
+    if ARGV[3] and head then
+        local second = node(start and start <= tail and start or head)[1]
+        tell(string.match(second, '^[^.]+'), second)
+    end
+end
+commit_all()
+return answer

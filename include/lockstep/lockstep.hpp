@@ -5,7 +5,10 @@
 #include <lockstep/client.hpp>
 #include <lockstep/embedded_server.hpp>
 #include <lockstep/error.hpp>
+#include <lockstep/lease.hpp>
+#include <lockstep/lease_options.hpp>
 #include <lockstep/log.hpp>
+#include <lockstep/mutex.hpp>
 #include <lockstep/options.hpp>
 #include <lockstep/reply.hpp>
 #include <lockstep/request.hpp>

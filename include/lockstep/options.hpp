@@ -2,6 +2,8 @@
 
 /// How a client reaches its server. Everything has a default that works; docs/options.md has the table of them.
 
+#include <lockstep/lease_options.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -45,6 +47,9 @@ struct client_options {
 
     /// Go on although the server may evict keys (`maxmemory-policy` other than noeviction): locks can vanish.
     bool allow_eviction = false;
+
+    lease_options defaults{};      ///< for every object of this client that says nothing else (docs/options.md has the table)
+    std::size_t pool_size = 100;   ///< how many unused lease and waiter objects are kept, so that steady use allocates nothing
 };
 
 /// The URL as it may be shown: user kept, password and secrets in the query replaced by `***`. Never throws on a bad URL.

@@ -26,6 +26,8 @@ namespace {
 
 std::atomic<int> forks{0};
 
+constexpr std::chrono::milliseconds closing_time{1'000};  // for giving back what is held
+
 int current_generation() {
     static int const registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
     (void)registered;
@@ -186,6 +188,13 @@ void core::set_key_position(std::string const& command, int position) {
     positions_.emplace(command, position);
 }
 
+core::extension& core::extend(std::string const& name, std::function<std::unique_ptr<extension>(core&)> const& make) {
+    std::lock_guard const guard{extensions_mutex_};
+    auto& found = extensions_[name];
+    if (!found) found = make(*this);
+    return *found;
+}
+
 redis::reactor::clock::time_point core::deadline(std::chrono::milliseconds time) const noexcept {
     auto const effective = time.count() > 0 ? time : where_.command_timeout.value_or(options_.command_timeout);
     return (home_->here() ? home_->now() : redis::reactor::clock::now()) + effective;
@@ -222,14 +231,22 @@ std::string core::description() const {
 
 void core::close() noexcept {
     if (!same_process() || closed_.exchange(true)) return;
-    if (home_->here()) {
+    auto const at_once = [this] {
+        close_extensions([] {});
+        home_->settle();  // what they say leaves now or never
         close_here();
+    };
+    if (home_->here()) {
+        at_once();
     } else if (thread_ && on_io_thread()) {
         // Another client's I/O thread: it must not wait for this one's, which may just be waiting for it.
-        home_->post([self = weak_from_this().lock()] {
-            if (self) self->close_here();
+        home_->post([self = weak_from_this().lock(), at_once] {
+            if (self) at_once();
         });
     } else if (thread_) {
+        auto const settled = std::make_shared<std::promise<void>>();
+        home_->post([this, settled] { close_extensions([settled] { settled->set_value(); }); });
+        settled->get_future().wait_for(closing_time);
         std::promise<void> done;
         home_->post([&] {
             close_here();
@@ -240,8 +257,19 @@ void core::close() noexcept {
     } else {
         // On the user's executor nobody knows whether it still runs: take the turn here.
         redis::reactor::turn const now{*home_};
-        close_here();
+        at_once();
     }
+}
+
+void core::close_extensions(std::function<void()> done) noexcept {
+    std::unique_lock guard{extensions_mutex_};
+    auto const open = std::make_shared<std::size_t>(extensions_.size() + 1);
+    auto const one_less = [open, done = std::move(done)] {
+        if (--*open == 0) done();
+    };
+    guard.unlock();  // none is added any more: the client is closed
+    for (auto const& [name, one] : extensions_) one->close(one_less);
+    one_less();
 }
 
 void core::close_here() noexcept {

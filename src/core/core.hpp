@@ -32,12 +32,23 @@ struct home_executor {
 
 class core : public std::enable_shared_from_this<core> {
 public:
+    /// What an upper layer keeps for each client.
+    class extension {
+    public:
+        virtual ~extension() = default;
+        /// In a turn, while requests still go out: sees to what it owes, and calls `done` in a turn when that is settled.
+        virtual void close(std::function<void()> done) noexcept = 0;
+    };
+
     static std::shared_ptr<core> make(client_options const& options, std::optional<home_executor> home = {});
     ~core();
 
     redis::reactor& home() const noexcept { return *home_; }
     /// The way to the server; whoever has it keeps this core alive.
     std::shared_ptr<redis::router> way() noexcept { return {shared_from_this(), way_.get()}; }
+    client_options const& options() const noexcept { return options_; }
+    /// The one of that name, made when first asked for. From any thread.
+    extension& extend(std::string const& name, std::function<std::unique_ptr<extension>(core&)> const& make);
     bool is_cluster() const noexcept { return where_.kind == redis::topology::cluster; }
 
     /// In a turn: the way for users' subscriptions, with connections of its own.
@@ -68,6 +79,7 @@ private:
     std::unique_ptr<redis::router> make_way();
     redis::connection::locator make_locator();
     void close_here() noexcept;
+    void close_extensions(std::function<void()> done) noexcept;
 
     client_options options_;
     redis::location where_;
@@ -82,6 +94,9 @@ private:
 
     std::mutex sessions_mutex_;
     std::vector<std::weak_ptr<redis::session_router>> sessions_;
+
+    std::mutex extensions_mutex_;
+    std::map<std::string, std::unique_ptr<extension>> extensions_;  // after the ways: they go first
 
     mutable std::mutex positions_mutex_;
     std::map<std::string, int> positions_;

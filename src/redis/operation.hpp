@@ -57,6 +57,8 @@ public:
     void abandon() noexcept;
 
     place where() const noexcept { return place_; }
+    /// It was sent more than once, because a reply was lost.
+    bool was_repeated() const noexcept { return may_have_run_; }
 
     // What it wants; set before it begins.
     std::int16_t slot = -1;     ///< hash slot of its keys; -1: any node

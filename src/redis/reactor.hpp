@@ -100,6 +100,10 @@ public:
         return work();
     }
 
+    /// Runs `work` in a turn on this thread: in this one, or in one of its own.
+    template <class F>
+    void in_turn(F&& work);
+
     // In a turn:
     clock::time_point now() const noexcept { return now_; }
     /// The last turn: what arrives in it still arrives, then nothing is taken any more.
@@ -161,5 +165,12 @@ private:
     std::unique_lock<std::mutex> lock_;
     detail::io_thread_mark mark_;
 };
+
+template <class F>
+void reactor::in_turn(F&& work) {
+    if (here()) return work();
+    turn const now{*this};
+    work();
+}
 
 }  // namespace lockstep::redis

@@ -1,0 +1,71 @@
+#pragma once
+
+// Who sees a lease end, whatever else hangs: one thread for the process that sleeps on CLOCK_BOOTTIME (which goes on while the machine
+// is suspended), apart from all I/O. It looks at leases when they could be at risk or over, and has their stop tokens tripped.
+//
+// Tokens run users' callbacks, which may block: they run on threads of their own, a few at most, never on this one.
+
+#include "base/clock.hpp"
+
+#include <boost/intrusive/set.hpp>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <stop_token>
+#include <vector>
+
+namespace lockstep::engine {
+
+class alarm_clock {
+public:
+    using time_point = base::boot_clock::time_point;
+
+    /// Something that has a time at which to look at it.
+    class sleeper : public boost::intrusive::set_base_hook<> {
+    public:
+        /// Under the alarm's lock: appends what has to be stopped, and says when to look again; `time_point::max()`: not any more.
+        virtual time_point ring(time_point now, std::vector<std::stop_source>& stops) noexcept = 0;
+
+        friend bool operator<(sleeper const& left, sleeper const& right) noexcept { return left.at_ < right.at_; }
+
+    protected:
+        ~sleeper() = default;
+
+    private:
+        friend class alarm_clock;
+        time_point at_{};
+    };
+
+    /// This process's. It is never destroyed: leases may outlive statics.
+    static alarm_clock& instance();
+
+    /// Rings at `when` at the latest. What rings earlier is asked and goes on, so a lease that is prolonged need not be set anew.
+    void set_locked(sleeper& who, time_point when);  ///< with `lock()` held
+    void forget(sleeper& who) noexcept;
+    /// Requests the stop on one of its threads.
+    void stop(std::stop_source source);
+
+    /// Protects what sleepers' `ring` reads.
+    std::mutex& lock() noexcept { return mutex_; }
+
+private:
+    alarm_clock();
+    void watch() noexcept;
+    void ring_due() noexcept;
+    void set_timer(time_point when) noexcept;
+    void run_stops() noexcept;
+
+    std::mutex mutex_;
+    boost::intrusive::multiset<sleeper> sleepers_;
+    time_point armed_ = time_point::max();
+    int timer_;
+
+    std::mutex stops_mutex_;
+    std::condition_variable stops_changed_;
+    std::deque<std::stop_source> stops_;
+    unsigned runners_ = 0;
+    unsigned idle_ = 0;
+};
+
+}  // namespace lockstep::engine

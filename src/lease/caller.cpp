@@ -1,0 +1,52 @@
+#include "lease/caller.hpp"
+
+#include "core/core.hpp"
+#include "lease/room.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
+
+namespace lockstep::engine {
+
+caller::~caller() {
+    auto const owner = hold_.what()->where->owner();
+    if (stage_ != stage::outside && owner->same_process()) {
+        owner->home().in_turn([this, &owner] {
+            if (hold_.heard_by == this) hold_.heard_by = nullptr;
+            owner->home().take_back(*this);
+        });
+    }
+    hold_.let_go();
+}
+
+bool caller::begin() {
+    stage_ = stage::arriving;
+    if (hold_.what()->where->owner()->home().hand_in(*this)) return true;
+    stage_ = stage::outside;
+    problem_ = make_error(errc::cancelled, "the client is closed");
+    return false;
+}
+
+void caller::arrive() noexcept {
+    if (stage_ == stage::resuming) {
+        stage_ = stage::outside;
+        return awaiting_.resume();
+    }
+    stage_ = stage::inside;
+    auto& room = *hold_.what()->where;
+    if (hold_.tenancy() != tenancy_ || (wish_ != wish::release && !hold_.is_valid(tenancy_))) {
+        return finish(make_error(errc::lease_lost, fmt::format("the lease of '{}' was lost", room.name())));
+    }
+    hold_.heard_by = this;
+    if (wish_ == wish::release) return room.released(hold_);
+    hold_.prolong(*this, length_);
+}
+
+void caller::finish(std::exception_ptr problem) noexcept {
+    problem_ = std::move(problem);
+    stage_ = stage::resuming;
+    hold_.what()->where->owner()->home().hand_in(*this);
+}
+
+}  // namespace lockstep::engine

@@ -1,0 +1,58 @@
+#pragma once
+
+// A coroutine that waits until what its lease asked for is done: a release, an extension, a detachment.
+//
+//     caller mine{held, tenancy, caller::wish::release};
+//     co_await mine;
+
+#include "lease/hold.hpp"
+
+#include <lockstep/detail/task_promise.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+namespace lockstep::engine {
+
+class caller final : public redis::arrival {
+public:
+    enum class wish : std::uint8_t { release, extend, detach };
+
+    caller(hold& held, std::uint64_t tenancy, wish what, std::chrono::milliseconds length = {}) noexcept
+        : hold_(held), tenancy_(tenancy), length_(length), wish_(what) {
+        hold_.keep();
+    }
+    ~caller();
+    caller(caller const&) = delete;
+
+    bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<> awaiting) {
+        awaiting_ = awaiting;
+        return begin();
+    }
+    void await_resume() const {
+        if (problem_) std::rethrow_exception(problem_);
+    }
+
+    // In turns:
+    void finish(std::exception_ptr problem) noexcept;
+    wish what() const noexcept { return wish_; }
+
+private:
+    enum class stage : std::uint8_t { outside, arriving, inside, resuming };
+
+    bool begin();
+    void arrive() noexcept override;
+    void fire() noexcept override {}
+
+    hold& hold_;
+    std::uint64_t tenancy_;
+    std::chrono::milliseconds length_;
+    std::coroutine_handle<> awaiting_;
+    std::exception_ptr problem_;
+    wish wish_;
+    stage stage_ = stage::outside;
+};
+
+}  // namespace lockstep::engine

@@ -1,0 +1,471 @@
+#include "lease/hold.hpp"
+
+#include "base/random.hpp"
+#include "lease/caller.hpp"
+#include "lease/hub.hpp"
+#include "lease/room.hpp"
+#include "lease/waiter.hpp"
+#include "resp/encoder.hpp"
+
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace lockstep::engine {
+namespace {
+
+using base::boot_clock;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr milliseconds release_time{5'000};  // how long a cancellation is tried at a time
+
+std::int64_t in_ns(boot_clock::time_point time) noexcept { return time.time_since_epoch().count(); }
+
+std::stop_token tripped() {
+    static std::stop_source const source = [] {
+        std::stop_source made;
+        made.request_stop();
+        return made;
+    }();
+    return source.get_token();
+}
+
+}  // namespace
+
+hold::~hold() { hub_.alarm().forget(*this); }
+
+// ---- from any thread
+
+void hold::let_go() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) hub_.recycle(*this);
+}
+
+bool hold::is_valid(std::uint64_t tenancy) const noexcept { return remaining(tenancy) > milliseconds::zero(); }
+
+milliseconds hold::remaining(std::uint64_t tenancy) const noexcept {
+    auto const ends = ends_at_.load(std::memory_order_acquire);
+    if (over(tenancy)) return milliseconds::zero();  // after the end was read: it belongs to this tenancy
+    auto const left = nanoseconds{ends - in_ns(boot_clock::now())};
+    return std::max(milliseconds::zero(), std::chrono::ceil<milliseconds>(left));
+}
+
+std::stop_token hold::stop_token(std::uint64_t tenancy) {
+    std::lock_guard const guard{hub_.alarm().lock()};
+    if (over(tenancy) || over_) return tripped();
+    if (!stop_) stop_.emplace();
+    return stop_->get_token();
+}
+
+std::stop_token hold::at_risk_token(std::uint64_t tenancy) {
+    std::lock_guard const guard{hub_.alarm().lock()};
+    if (over(tenancy) || at_risk_) return tripped();
+    if (!risk_) risk_.emplace();
+    return risk_->get_token();
+}
+
+void hold::leave(std::uint64_t tenancy) noexcept {
+    auto const owner = target_->where->owner();
+    if (!owner->same_process() || over(tenancy)) return;
+    if (owner->home().here()) return target_->where->released(*this);
+    departure_.tenancy = tenancy;
+    keep();
+    if (!owner->home().hand_in(departure_)) let_go();
+}
+
+void hold::departure::arrive() noexcept {
+    if (!self_.over(tenancy)) self_.target_->where->released(self_);
+    self_.let_go();
+}
+
+// ---- tenancies
+
+alarm_clock::time_point hold::ring(alarm_clock::time_point now, std::vector<std::stop_source>& stops) noexcept {
+    auto const ends = ends_at_.load(std::memory_order_relaxed);
+    if (ends == 0 || over_) return alarm_clock::time_point::max();
+    auto const trip = [&](std::optional<std::stop_source>& which) {
+        if (which) stops.push_back(*std::exchange(which, std::nullopt));
+    };
+    if (in_ns(now) >= risk_at_ && !std::exchange(at_risk_, true)) trip(risk_);
+    if (in_ns(now) < ends) return alarm_clock::time_point{nanoseconds{in_ns(now) < risk_at_ ? std::min(risk_at_, ends) : ends}};
+    over_ = true;
+    trip(stop_);
+    return alarm_clock::time_point::max();
+}
+
+bool hold::set_end(milliseconds length, bool first) noexcept {
+    auto& alarm = hub_.alarm();
+    auto const now = in_ns(boot_clock::now());
+    auto end = in_ns(sent_at_ + length - length / 10);
+    if (auto const most = target_->how.max_hold; most.count() > 0) {
+        end = std::min(end, first ? now + nanoseconds{most}.count() : in_ns(held_since_ + most));
+    }
+    std::lock_guard const guard{alarm.lock()};
+    if (!first && (over_ || now >= ends_at_.load(std::memory_order_relaxed))) return false;
+    ends_at_.store(end, std::memory_order_release);
+    risk_at_ = in_ns(sent_at_ + length * 2 / 3);
+    over_ = at_risk_ = false;
+    alarm.set_locked(*this, alarm_clock::time_point{nanoseconds{std::min(risk_at_, end)}});
+    return now < end;
+}
+
+bool hold::set_first_end(milliseconds length) noexcept {
+    state_ = state::held;
+    bool const in_time = set_end(length, true);
+    if (in_time) schedule_renewal();
+    return in_time;
+}
+
+std::uint64_t hold::begin_tenancy(std::uint64_t with) noexcept {
+    fence = with;
+    held_since_ = boot_clock::now();
+    return tenancy_.load(std::memory_order_relaxed);
+}
+
+void hold::end_tenancy(ending how) noexcept {
+    std::optional<std::stop_source> stop;
+    std::optional<std::stop_source> risk;
+    {
+        std::lock_guard const guard{hub_.alarm().lock()};
+        tenancy_.fetch_add(1, std::memory_order_release);
+        stop = std::exchange(stop_, std::nullopt);
+        risk = std::exchange(risk_, std::nullopt);
+        if (how == ending::lost) over_ = true;
+    }
+    if (how == ending::released) return;
+    if (risk) hub_.alarm().stop(std::move(*risk));
+    if (stop) hub_.alarm().stop(std::move(*stop));
+}
+
+nanoseconds hold::left() const noexcept {
+    return nanoseconds{ends_at_.load(std::memory_order_relaxed) - in_ns(boot_clock::now())};
+}
+
+hold::clock::time_point hold::end_as_steady() const noexcept { return hub_.reactor().now() + std::max(left(), nanoseconds{0}); }
+
+void hold::lose(std::string_view why) noexcept {
+    if (!hub_.is_closing()) {
+        log(log_level::warning, fmt::format("the lease of '{}' (fence {}) is lost: {}", target_->where->name(), fence, why));
+    }
+    end_tenancy(ending::lost);
+    settle_caller(make_error(errc::lease_lost, fmt::format("the lease of '{}' is lost: {}", target_->where->name(), why)));
+    target_->where->lost(*this);
+}
+
+// ---- requests
+
+void hold::become(std::shared_ptr<target const> what, std::uint64_t number, std::string_view client) {
+    target_ = std::move(what);
+    number_ = number;
+    auto const end = fmt::format_to_n(id_, sizeof id_, "{}.{}", client, number);
+    id_size_ = static_cast<std::uint8_t>(end.size);
+    state_ = state::idle;
+    told_ = renewing_ = uncertain_ = leaving_ = false;
+    wanted_by = nullptr;
+    heard_by = nullptr;
+    passes = 0;
+    deadline_ms_ = 0;
+    ttl_ = target_->how.ttl;
+    connects_ = hub_.connects();
+    keep();
+}
+
+void hold::send(state what, clock::time_point deadline) noexcept {
+    if (where() != place::idle) abandon();
+    state_ = what;
+    whole_script_ = false;
+    sent_at_ = boot_clock::now();
+    auto const& room = *target_->where;
+    use_way(room.owner()->way());
+    slot = room.slot();
+    repeatable = true;
+    begin(deadline);
+}
+
+void hold::encode(resp::output& out) {
+    auto const& what = *target_;
+    auto const& kind = what.where->kind();
+    auto const& how = what.how;
+    auto const head = [&](scripts::script const& script, std::size_t arguments) {
+        resp::command_header(out, 4 + arguments);
+        resp::bulk(out, std::string_view{whole_script_ ? "EVAL" : "EVALSHA"});
+        resp::bulk(out, whole_script_ ? script.text : script.sha1);
+        resp::bulk(out, 1);
+        resp::bulk(out, std::string_view{what.where->key()});
+    };
+    auto const amount = kind.is_pool ? what.amount : std::int64_t{how.cohort_passes} + 1;
+    switch (state_) {
+        case state::asking:
+            if (!token_.empty()) {
+                head(kind.adopt, 4);
+                resp::bulk(out, token_);
+                resp::bulk(out, id());
+                resp::bulk(out, ttl_.count());
+                resp::bulk(out, std::string_view{what.rules});
+                break;
+            }
+            head(kind.acquire, kind.is_pool ? 8 : 6);
+            resp::bulk(out, id());
+            resp::bulk(out, ttl_.count());
+            resp::bulk(out, deadline_ms_);
+            resp::bulk(out, amount);
+            resp::bulk(out, wanted_by == nullptr || wanted_by->how().queues ? how.max_waiters : 0U);
+            resp::bulk(out, std::string_view{what.rules});
+            if (kind.is_pool) {
+                resp::bulk(out, std::string_view{what.count});
+                resp::bulk(out, std::string_view{what.mode});
+            }
+            break;
+        case state::claiming:
+            head(kind.claim, 4);
+            resp::bulk(out, id());
+            resp::bulk(out, ttl_.count());
+            resp::bulk(out, amount);
+            resp::bulk(out, std::string_view{what.rules});
+            break;
+        case state::held:
+            head(kind.renew, 3);
+            resp::bulk(out, id());
+            resp::bulk(out, ttl_.count());
+            resp::bulk(out, std::string_view{what.rules});
+            break;
+        default:
+            head(kind.release, leaving_ ? 3 : 2);
+            resp::bulk(out, id());
+            resp::bulk(out, std::string_view{what.rules});
+            if (leaving_) resp::bulk(out, std::string_view{"1"});
+            break;
+    }
+}
+
+void hold::complete(reply_view said) noexcept {
+    auto const kept = target_;
+    use_way(nullptr);
+    if (said.is_error()) return fail(errc::server, said.text());
+    answer found;
+    try {
+        auto const& how = kept->how;
+        found = read_answer(said, ttl_.count(), kept->where->kind().is_pool ? 1 : std::int64_t{how.cohort_passes} + 1);
+    } catch (error const&) {
+        found.what = word::unknown;
+    }
+    if (found.what == word::unknown) return fail(errc::protocol, "the server's answer to a script is not one of the script's");
+    kept->where->learn(found.now_ms);
+    switch (state_) {
+        case state::asking:
+        case state::claiming: return answered_ask(found);
+        case state::held: return answered_renewal(found);
+        default: return answered_release(found);
+    }
+}
+
+void hold::fail(errc reason, std::string_view why) noexcept {
+    auto const kept = target_;
+    use_way(nullptr);
+    switch (state_) {
+        case state::asking:
+        case state::claiming:
+            uncertain_ = true;
+            return kept->where->failed(*this, reason, why);
+        case state::held:
+            renewing_ = false;
+            settle_caller(make_error(reason, std::string{why}));
+            if (hub_.is_closing()) return;
+            // What was not sent or answered in time is over; anything else may be better soon.
+            return hub_.schedule(*this, std::min(end_as_steady(), hub_.reactor().now() + std::max(milliseconds{20}, ttl_ / 20)));
+        default:
+            hub_.count_release(-1);
+            settle_caller(make_error(reason, std::string{why}));
+            return owe_or_finish();
+    }
+}
+
+// ---- asking and waiting
+
+void hold::ask(milliseconds budget, std::string_view token) {
+    token_ = token;
+    told_ = false;
+    auto& room = *target_->where;
+    deadline_ms_ = room.server_now() + budget.count();
+    hub_.unschedule(*this);
+    ttl_ = target_->how.ttl;
+    send(state::asking, hub_.reactor().now() + budget);
+}
+
+void hold::claim() {
+    told_ = false;
+    hub_.unschedule(*this);
+    ttl_ = target_->how.ttl;
+    send(state::claiming, hub_.reactor().now() + release_time);
+}
+
+void hold::told() {
+    if (state_ == state::waiting) return claim();
+    told_ = state_ == state::asking || state_ == state::claiming;
+}
+
+void hold::answered_ask(answer const& said) noexcept {
+    auto& room = *target_->where;
+    switch (said.what) {
+        case word::granted: return room.granted(*this, said);
+        case word::queued: return queued(said);
+        case word::busy: return room.refused(*this);
+        case word::gone:
+            if (!token_.empty()) return room.refused(*this);
+            [[fallthrough]];  // claimed too late: it joins the queue's tail
+        default: return room.ask_again(*this);
+    }
+}
+
+void hold::queued(answer const& said) noexcept {
+    state_ = state::waiting;
+    if (told_) return claim();
+    // The first few look when the lease in the way would run out, one after the other; those further back seldom.
+    milliseconds after{said.left_ms};
+    if (said.position <= 16) {
+        after += milliseconds{10} * said.position;
+    } else {
+        after = std::max(after, target_->how.ttl) * (100 + said.position) / 100;
+    }
+    agenda_time_ = hub_.reactor().now() + after;
+    target_->where->queued(*this);
+}
+
+void hold::give_up() noexcept {
+    uncertain_ = uncertain_ || where() != place::idle;
+    wanted_by = nullptr;
+    token_ = {};
+    target_->where->no_longer_queued(*this);
+    hub_.unschedule(*this);
+    hub_.count_release(+1);
+    leaving_ = hub_.is_closing();
+    send(state::releasing, hub_.reactor().now() + release_time);
+}
+
+// ---- holding
+
+void hold::schedule_renewal() noexcept {
+    auto const& how = target_->how;
+    auto due = end_as_steady();
+    if (how.renew) {
+        auto const jitter = 0.8 + 0.4 * base::random_unit();
+        due = std::min(due, hub_.reactor().now() + std::chrono::duration_cast<nanoseconds>(how.renew_every * jitter));
+    }
+    hub_.schedule(*this, due);
+}
+
+void hold::renew() noexcept {
+    auto length = target_->how.ttl;
+    if (auto const most = target_->how.max_hold; most.count() > 0) {
+        auto const rest = std::chrono::ceil<milliseconds>(held_since_ + most - boot_clock::now());
+        length = std::clamp(rest + rest / 9 + milliseconds{2}, milliseconds{2}, length);  // it ends here at nine tenths of that
+    }
+    send_renewal(length);
+}
+
+void hold::send_renewal(milliseconds length) noexcept {
+    ttl_ = length;
+    renewing_ = true;
+    send(state::held, std::max(end_as_steady(), hub_.reactor().now() + milliseconds{1}));
+    hub_.schedule(*this, end_as_steady());
+}
+
+void hold::answered_renewal(answer const& said) noexcept {
+    renewing_ = false;
+    if (said.what != word::renewed) return lose("the server does not know it any more");
+    if (!set_end(ttl_, false)) return lose("it was renewed too late");
+    auto* const by = std::exchange(heard_by, nullptr);
+    schedule_renewal();
+    if (by == nullptr) return;
+    if (by->what() == caller::wish::detach) detach();
+    by->finish(nullptr);
+}
+
+void hold::prolong(caller& by, milliseconds length) {
+    heard_by = &by;
+    send_renewal(length);
+}
+
+void hold::detach() noexcept {
+    end_tenancy(ending::released);
+    ends_at_.store(0, std::memory_order_release);
+    target_->where->detached(*this);
+    finish();
+}
+
+void hold::act() noexcept {
+    switch (state_) {
+        case state::waiting: return target_->where->ask_again(*this);
+        case state::held:
+            if (left() <= nanoseconds{0}) {
+                return lose(target_->how.max_hold.count() > 0 && boot_clock::now() + milliseconds{5} >= held_since_ + target_->how.max_hold
+                                ? "it was held for as long as max_hold allows"
+                            : target_->how.renew ? "it could not be renewed in time"
+                                                 : "its time is over");
+            }
+            if (renewing_) return hub_.schedule(*this, end_as_steady());
+            return renew();
+        case state::watching:
+        case state::owing:
+            target_->where->no_longer_watched(*this);
+            hub_.count_release(+1);
+            leaving_ = false;
+            return send(state::releasing, hub_.reactor().now() + release_time);
+        default: return;
+    }
+}
+
+// ---- giving back
+
+void hold::give_back() noexcept {
+    hub_.unschedule(*this);
+    ends_at_.store(0, std::memory_order_release);
+    hub_.count_release(+1);
+    leaving_ = hub_.is_closing();
+    send(state::releasing, hub_.reactor().now() + std::max(ttl_, release_time));
+}
+
+void hold::answered_release(answer const& said) noexcept {
+    hub_.count_release(-1);
+    if (heard_by != nullptr) {
+        // Sent twice because a reply was lost, the second one finds nothing: that is success.
+        bool const lost = said.what == word::gone && !was_repeated();
+        settle_caller(lost ? make_error(errc::lease_lost, fmt::format("the lease of '{}' was lost before it was released: the server "
+                                                                      "does not know it any more", target_->where->name()))
+                           : nullptr);
+    }
+    if (uncertain_ && hub_.connects() != connects_) return owe_or_finish();
+    uncertain_ = false;
+    if (said.what == word::released && !said.offered_to.empty() && target_->where->watch(*this, said)) {
+        state_ = state::watching;
+        return hub_.schedule(*this, hub_.reactor().now() + target_->how.claim_window + milliseconds{10});
+    }
+    finish();
+}
+
+void hold::owe_or_finish() noexcept {
+    auto const wait = milliseconds{deadline_ms_ - target_->where->server_now()};
+    if (!uncertain_ || hub_.is_closing() || wait + target_->how.ttl < milliseconds::zero()) return finish();
+    // What it asked for last may run until then. Later than a lease after that, nothing of it is left.
+    if (wait <= milliseconds::zero()) uncertain_ = false;
+    state_ = state::owing;
+    hub_.schedule(*this, hub_.reactor().now() + std::max(wait, milliseconds{0}) + milliseconds{50});
+}
+
+void hold::settle_caller(std::exception_ptr problem) noexcept {
+    if (auto* const by = std::exchange(heard_by, nullptr)) by->finish(std::move(problem));
+}
+
+void hold::finish() noexcept {
+    if (where() != place::idle) abandon();
+    state_ = state::idle;
+    hub_.unschedule(*this);
+    target_->where->no_longer_queued(*this);
+    hub_.end_hold(*this);
+}
+
+}  // namespace lockstep::engine

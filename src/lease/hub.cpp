@@ -1,0 +1,207 @@
+#include "lease/hub.hpp"
+
+#include "base/names.hpp"
+#include "base/random.hpp"
+
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace lockstep::engine {
+namespace {
+
+constexpr unsigned index_bits = 24;
+constexpr std::uint64_t index_mask = (std::uint64_t{1} << index_bits) - 1;
+
+}  // namespace
+
+hub& hub::of(detail::core& owner) {
+    return static_cast<hub&>(owner.extend("lease", [](detail::core& core) { return std::make_unique<hub>(core); }));
+}
+
+hub::hub(detail::core& owner)
+    : owner_(owner), alarm_(alarm_clock::instance()), client_id_(base::random_id().substr(0, 12)),
+      channel_(owner.options().prefix + ":wake:") {}
+
+hub::~hub() {
+    for (auto* const one : spare_) delete one;
+}
+
+// ---- rooms
+
+std::shared_ptr<room> hub::room_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name) {
+    auto key = base::key_name(owner_.options().prefix, name, what.word);
+    std::lock_guard const guard{rooms_mutex_};
+    auto& known = rooms_[key];
+    auto found = known.lock();
+    if (!found) {
+        found = std::make_shared<room>(std::move(owner), *this, what, std::move(key), std::string{name});
+        known = found;
+    }
+    return found;
+}
+
+void hub::forget(room const& gone) noexcept {
+    std::lock_guard const guard{rooms_mutex_};
+    auto const found = rooms_.find(gone.key());
+    if (found != rooms_.end() && found->second.expired()) rooms_.erase(found);
+}
+
+std::shared_ptr<target const> hub::target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name,
+                                              lease_options const& options) {
+    auto made = std::make_shared<target>();
+    made->how = resolve(options, owner_.options().defaults);
+    made->where = room_for(std::move(owner), what, name);
+    made->rules = fmt::format("{} {} {}", made->how.claim_window.count(), made->how.retention.count(), made->where->channel());
+    return made;
+}
+
+// ---- holds
+
+hold& hub::new_hold(std::shared_ptr<target const> what) {
+    hold* made = nullptr;
+    {
+        std::lock_guard const guard{spare_mutex_};
+        if (!spare_.empty()) {
+            made = spare_.back();
+            spare_.pop_back();
+        }
+    }
+    if (made == nullptr) made = new hold{*this};
+    std::uint64_t index = table_.size();
+    if (vacant_.empty()) {
+        table_.push_back(made);
+    } else {
+        index = vacant_.back();
+        vacant_.pop_back();
+        table_[index] = made;
+    }
+    made->become(std::move(what), ++serial_ << index_bits | index, client_id_);
+    return *made;
+}
+
+void hub::end_hold(hold& done) noexcept {
+    auto const index = done.number() & index_mask;
+    table_[index] = nullptr;
+    vacant_.push_back(static_cast<std::uint32_t>(index));
+    done.let_go();
+}
+
+void hub::recycle(hold& unused) noexcept {
+    auto const kept = std::move(unused.target_);  // and with it this hub, until the end of this call
+    {
+        std::lock_guard const guard{spare_mutex_};
+        if (spare_.size() < owner_.options().pool_size) {
+            spare_.push_back(&unused);
+            return;
+        }
+    }
+    delete &unused;
+}
+
+// ---- the agenda
+
+void hub::schedule(hold& who, hold::clock::time_point when) noexcept {
+    unschedule(who);
+    who.agenda_time_ = when;
+    agenda_.insert(who);
+    if (&*agenda_.begin() == &who) set_timer();
+}
+
+void hub::unschedule(hold& who) noexcept {
+    if (who.agenda_hook::is_linked()) agenda_.erase(agenda_.iterator_to(who));
+}
+
+void hub::set_timer() noexcept {
+    // Left alone when it is set too early: it then finds nothing due and is set anew.
+    auto const when = agenda_.begin()->agenda_time();
+    if (!linked() || when < due()) reactor().arm(*this, when);
+}
+
+void hub::fire() noexcept {
+    // What is due soon is done too, so that renewals share a write.
+    auto const until = reactor().now() + std::chrono::milliseconds{10};
+    while (!agenda_.empty() && agenda_.begin()->agenda_time() <= until) {
+        auto& who = *agenda_.begin();
+        if (who.now() != hold::state::held && who.agenda_time() > reactor().now()) break;
+        agenda_.erase(agenda_.begin());
+        who.act();
+    }
+    if (!agenda_.empty()) set_timer();
+}
+
+// ---- pushes
+
+void hub::listen() noexcept {
+    if (std::exchange(listening_, true)) return;
+    owner_.way()->listening().add(redis::channel_kind::plain, channel_ + client_id_, *this);
+}
+
+void hub::pushed(std::string_view id) noexcept {
+    if (!id.starts_with(client_id_) || id.size() < client_id_.size() + 2) return;
+    auto const text = id.substr(client_id_.size() + 1);
+    std::uint64_t number = 0;
+    auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (problem != std::errc{} || end != text.data() + text.size()) return;
+    auto const index = number & index_mask;
+    // One that is not known any more has sent its cancellation, which will find what it was told of.
+    if (index >= table_.size() || table_[index] == nullptr || table_[index]->number() != number) return;
+    table_[index]->told();
+}
+
+void hub::subscribed() noexcept {
+    for (std::size_t i = 0; i < table_.size(); ++i) {
+        auto* const one = table_[i];
+        if (one != nullptr && one->now() == hold::state::waiting) one->what()->where->ask_again(*one);
+    }
+}
+
+void hub::refused(errc reason, std::string_view why) noexcept {
+    if (reason == errc::cancelled) return;
+    log(log_level::error, fmt::format("no wake-ups from the server, so those who wait look again only now and then: {}", why));
+    listening_ = false;
+}
+
+lockstep::statistics hub::counters() const noexcept {
+    lockstep::statistics sum;
+    owner_.way()->add_to(sum);
+    return sum;
+}
+
+std::uint64_t hub::connects() const noexcept { return counters().connects; }
+bool hub::is_connected() const noexcept { return counters().connections != 0; }
+
+// ---- the end
+
+void hub::count_release(int change) noexcept {
+    releasing_ += change;
+    if (releasing_ == 0 && closed_) std::exchange(closed_, nullptr)();
+}
+
+void hub::close(std::function<void()> done) noexcept {
+    closing_ = true;
+    count_release(+1);  // this call: not done before everything has been said
+    closed_ = std::move(done);
+    for (std::size_t i = 0; i < table_.size(); ++i) {
+        auto* const one = table_[i];
+        if (one == nullptr) continue;
+        auto const what = one->what();
+        switch (one->now()) {
+            case hold::state::held: one->lose("the client was closed"); break;
+            case hold::state::watching:
+            case hold::state::owing: what->where->no_longer_watched(*one), one->finish(); break;
+            case hold::state::asking:
+            case hold::state::waiting:
+            case hold::state::claiming: what->where->failed(*one, errc::cancelled, "the client was closed"); break;
+            default: break;
+        }
+        what->where->fail_all(errc::cancelled, "the client was closed");
+    }
+    count_release(-1);
+}
+
+}  // namespace lockstep::engine

@@ -1,0 +1,90 @@
+#pragma once
+
+// What the leases of one client share: its name at the servers, the table of its holds, when which of them is due (the keeper), and the
+// ear for the servers' pushes. One per client, made with the first object that holds something.
+
+#include "core/core.hpp"
+#include "lease/hold.hpp"
+#include "lease/room.hpp"
+#include "redis/subscriptions.hpp"
+
+#include <boost/intrusive/set.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::engine {
+
+class hub final : public detail::core::extension, redis::timer, redis::listener {
+public:
+    /// This client's, from any thread.
+    static hub& of(detail::core& owner);
+    explicit hub(detail::core& owner);
+    ~hub() override;
+
+    /// The room of a name, from any thread.
+    std::shared_ptr<room> room_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name);
+    std::shared_ptr<target const> target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name,
+                                             lease_options const& options);
+    void forget(room const& gone) noexcept;
+
+    // In turns:
+    detail::core& owner() const noexcept { return owner_; }
+    redis::reactor& reactor() const noexcept { return owner_.home(); }
+    std::string const& client_id() const noexcept { return client_id_; }
+    std::string const& channel() const noexcept { return channel_; }
+    alarm_clock& alarm() const noexcept { return alarm_; }
+    bool is_closing() const noexcept { return closing_; }
+
+    hold& new_hold(std::shared_ptr<target const> what);
+    void end_hold(hold& done) noexcept;  ///< it is idle: out of the table
+    void recycle(hold& unused) noexcept;  ///< nobody refers to it any more; from any thread
+    void schedule(hold& who, hold::clock::time_point when) noexcept;
+    void unschedule(hold& who) noexcept;
+    void pushed(std::string_view id) noexcept;
+    void listen() noexcept;
+    std::uint64_t connects() const noexcept;
+    bool is_connected() const noexcept;
+    void count_release(int change) noexcept;  ///< one more, or one less, that is being given back
+
+    std::optional<std::int64_t> offset_ms;  ///< server's clock less boot clock, where there is one server
+
+private:
+    void close(std::function<void()> done) noexcept override;
+    void fire() noexcept override;  // the agenda
+    void set_timer() noexcept;
+    void message(std::string_view channel, std::string_view payload) noexcept override { (void)channel, pushed(payload); }
+    void subscribed() noexcept override;
+    void interrupted() noexcept override {}
+    void refused(errc reason, std::string_view why) noexcept override;
+    lockstep::statistics counters() const noexcept;
+
+    using agenda = boost::intrusive::multiset<hold, boost::intrusive::base_hook<agenda_hook>, boost::intrusive::compare<hold::earlier>>;
+
+    detail::core& owner_;
+    alarm_clock& alarm_;
+    std::string client_id_;
+    std::string channel_;
+    bool listening_ = false;
+    bool closing_ = false;
+    std::function<void()> closed_;
+    int releasing_ = 0;
+
+    std::vector<hold*> table_;           // by the low bits of their numbers
+    std::vector<std::uint32_t> vacant_;  // free places in it
+    std::uint64_t serial_ = 0;
+    agenda agenda_;
+
+    std::mutex rooms_mutex_;
+    std::map<std::string, std::weak_ptr<room>, std::less<>> rooms_;
+    std::mutex spare_mutex_;
+    std::vector<hold*> spare_;
+};
+
+}  // namespace lockstep::engine

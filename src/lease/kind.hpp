@@ -1,0 +1,27 @@
+#pragma once
+
+// What can be held: which scripts keep it at the server, under which word in its key. The scripts of every kind take the same
+// arguments in the same order and answer alike (src/scripts), so that one engine drives them all.
+
+#include "scripts/script.hpp"
+
+#include <string_view>
+
+namespace lockstep::engine {
+
+struct kind {
+    std::string_view word;  ///< last part of the key
+    scripts::script const& acquire;
+    scripts::script const& claim;
+    scripts::script const& renew;
+    scripts::script const& release;
+    scripts::script const& adopt;
+    bool is_pool;  ///< has permits to count; `acquire` takes the pool's count and mode after the rules
+};
+
+extern kind const lock_kind;
+
+/// By its word; null: none.
+kind const* find_kind(std::string_view word) noexcept;
+
+}  // namespace lockstep::engine

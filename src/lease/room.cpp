@@ -1,0 +1,253 @@
+#include "lease/room.hpp"
+
+#include "base/clock.hpp"
+#include "core/core.hpp"
+#include "lease/hub.hpp"
+#include "redis/slot.hpp"
+
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds longest_budget{5'000};  // a question that was given up can run so much later at most
+
+std::int64_t boot_ms() noexcept {
+    return std::chrono::duration_cast<milliseconds>(base::boot_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+room::room(std::shared_ptr<detail::core> owner, hub& home, engine::kind const& what, std::string key, std::string name)
+    : owner_(std::move(owner)), hub_(home), kind_(what), key_(std::move(key)), name_(std::move(name)),
+      slot_(static_cast<std::int16_t>(redis::key_slot(key_))) {}
+
+room::~room() {
+    hub_.forget(*this);
+    if (!listening_ || !owner_->same_process()) return;
+    owner_->home().in_turn(
+        [this] { owner_->way()->listening().remove(redis::channel_kind::shard, channel() + hub_.client_id(), *this); });
+}
+
+std::string room::channel() const {
+    if (!owner_->is_cluster()) return hub_.channel();
+    return key_.substr(0, key_.rfind(':')) + ":wake:";  // the key's own slot
+}
+
+// ---- the server's clock
+
+void room::learn(std::int64_t server_ms) noexcept {
+    last_contact_ = owner_->home().now();
+    if (server_ms == 0) return;
+    offset_ms_ = server_ms - boot_ms();
+    if (!owner_->is_cluster()) hub_.offset_ms = offset_ms_;
+}
+
+std::int64_t room::server_now() const noexcept {
+    if (auto const known = offset_ms_ ? offset_ms_ : hub_.offset_ms) return *known + boot_ms();
+    // A guess until the first answer. A server ahead of it says "late" once and what time it has.
+    return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// ---- waiters
+
+bool room::shares(waiter const& who) const noexcept {
+    return !kind_.is_pool && who.how().queues && who.what().how.has_cohort();
+}
+
+void room::enter(waiter& who) {
+    if (!owner_->is_cluster() && who.how().queues) hub_.listen();
+    if (shares(who)) {
+        waiting_.push_back(who);
+        if (asker_ == nullptr && tenant_ == nullptr) ask_for_all();
+        return;
+    }
+    if (!who.how().queues && who.how().token.empty() && tenant_ != nullptr && tenant_->is_valid(tenant_->tenancy())) {
+        return who.finish({});  // held in this very process
+    }
+    auto& own = hub_.new_hold(who.shared_target());
+    own.wanted_by = &who;
+    who.own = &own;
+    own.ask(budget_of(own), who.how().token);
+}
+
+void room::leave(waiter& who) noexcept {
+    if (auto* const own = std::exchange(who.own, nullptr)) return own->give_up();
+    who.unlink();
+    if (waiting_.empty() && asker_ != nullptr) std::exchange(asker_, nullptr)->give_up();
+}
+
+void room::ask_for_all() noexcept {
+    asker_ = &hub_.new_hold(waiting_.front().shared_target());
+    asker_->ask(budget_of(*asker_));
+}
+
+milliseconds room::budget_of(hold const& held) const noexcept {
+    if (held.wanted_by == nullptr || held.wanted_by->how().deadline == waiter::clock::time_point::max()) return longest_budget;
+    auto const left = std::chrono::ceil<milliseconds>(held.wanted_by->how().deadline - owner_->home().now());
+    return std::clamp(left, milliseconds{10}, longest_budget);
+}
+
+void room::fail_all(errc reason, std::string_view why) noexcept {
+    while (!waiting_.empty()) waiting_.front().fail(reason, why);
+    if (asker_ != nullptr) std::exchange(asker_, nullptr)->give_up();
+}
+
+// ---- what the server says
+
+void room::granted(hold& held, answer const& said) noexcept {
+    no_longer_queued(held);
+    if (watching_ != nullptr) watching_->finish();
+    bool const for_all = asker_ == &held;
+    if (for_all) asker_ = nullptr;
+    auto* const who = for_all ? (waiting_.empty() ? nullptr : &waiting_.front()) : held.wanted_by;
+    held.fence = static_cast<std::uint64_t>(said.fence);
+    held.last_fence = held.fence + static_cast<std::uint64_t>(said.fences) - 1;
+    held.granted_at = owner_->home().now();
+    bool const in_time = held.set_first_end(milliseconds{said.left_ms});
+    if (who != nullptr && in_time) {
+        if (for_all) tenant_ = &held;
+        return give(held, *who);
+    }
+    // Nobody is left who wants it; or the answer took longer than the lease lasts.
+    if (!for_all && who != nullptr) who->own = nullptr;
+    held.wanted_by = nullptr;
+    held.give_back();
+    if (who == nullptr) return;
+    if (for_all) return ask_for_all();
+    enter(*who);
+}
+
+void room::give(hold& held, waiter& who) noexcept {
+    held.wanted_by = nullptr;
+    who.own = nullptr;
+    auto const tenancy = held.begin_tenancy(held.fence);
+    held.keep();
+    who.finish(hold::make_lease(held, tenancy, held.fence));
+}
+
+void room::refused(hold& held) noexcept {
+    auto* const who = std::exchange(held.wanted_by, nullptr);
+    if (who != nullptr) {
+        who->own = nullptr;
+        who->finish({});
+    }
+    held.finish();
+}
+
+void room::queued(hold& held) noexcept {
+    if (watching_ != nullptr) watching_->finish();
+    if (!held.hold_hook::is_linked()) queue_.push_back(held);
+    if (&queue_.front() == &held) hub_.schedule(held, held.agenda_time());
+    if (owner_->is_cluster() && !std::exchange(listening_, true)) {
+        owner_->way()->listening().add(redis::channel_kind::shard, channel() + hub_.client_id(), *this);
+    }
+}
+
+void room::no_longer_queued(hold& held) noexcept {
+    if (!held.hold_hook::is_linked()) return;
+    bool const was_first = &queue_.front() == &held;
+    queue_.erase(queue_.iterator_to(held));
+    if (!was_first || queue_.empty()) return;
+    auto& next = queue_.front();
+    if (next.now() == hold::state::waiting) hub_.schedule(next, next.agenda_time());
+}
+
+void room::look_again_all() noexcept {
+    for (auto& one : queue_) {
+        if (one.now() == hold::state::waiting) ask_again(one);
+    }
+}
+
+void room::ask_again(hold& held) noexcept { held.ask(budget_of(held), held.wanted_by == nullptr ? std::string_view{} : held.wanted_by->how().token); }
+
+void room::failed(hold& held, errc reason, std::string_view why) noexcept {
+    bool const passing = reason == errc::timeout || reason == errc::unavailable || reason == errc::indeterminate;
+    auto const now = owner_->home().now();
+    auto const patience = owner_->deadline({}) - now;
+    auto const has_patience = [&](waiter const& who) {
+        return passing && now - std::max(who.since(), last_contact_) < patience;
+    };
+    auto const outcome = passing ? errc::unavailable : reason;
+    if (auto* const who = held.wanted_by) {
+        if (has_patience(*who)) return ask_again(held);
+        who->own = nullptr;
+        who->fail(outcome, why);
+    } else if (asker_ == &held) {
+        for (auto at = waiting_.begin(); at != waiting_.end();) {
+            auto& one = *at++;
+            if (!has_patience(one)) one.fail(outcome, why);
+        }
+        if (!waiting_.empty()) return ask_again(held);
+        asker_ = nullptr;
+    }
+    held.give_up();
+}
+
+// ---- what leases do
+
+bool room::may_pass(hold const& held) const noexcept {
+    if (waiting_.empty()) return false;
+    auto const& how = held.what()->how;
+    auto const& next = waiting_.front().what().how;
+    return held.passes < how.cohort_passes && held.fence < held.last_fence &&
+           owner_->home().now() - held.granted_at < how.cohort_time && next.renew && next.ttl == how.ttl &&
+           next.max_hold == how.max_hold && held.left() > how.ttl / 2;
+}
+
+void room::released(hold& held) noexcept {
+    held.end_tenancy(hold::ending::released);
+    if (tenant_ != &held) return held.give_back();
+    if (may_pass(held)) {
+        ++held.passes;
+        ++held.fence;
+        if (held.heard_by != nullptr) held.settle_caller(nullptr);
+        return give(held, waiting_.front());
+    }
+    tenant_ = nullptr;
+    held.give_back();
+    if (!waiting_.empty()) ask_for_all();
+}
+
+void room::lost(hold& held) noexcept {
+    held.give_back();
+    if (tenant_ != &held) return;
+    tenant_ = nullptr;
+    if (!waiting_.empty() && !hub_.is_closing()) ask_for_all();
+}
+
+void room::detached(hold& held) noexcept {
+    if (tenant_ != &held) return;
+    tenant_ = nullptr;
+    if (!waiting_.empty()) ask_for_all();
+}
+
+bool room::watch(hold& held, answer const& said) noexcept {
+    // Whoever of ours waits looks by itself; and a larger fence has shown that the lock went on.
+    bool const ours = said.offered_to.starts_with(hub_.client_id());
+    if (ours || !queue_.empty() || asker_ != nullptr || hub_.is_closing()) return false;
+    if (watching_ != nullptr) watching_->finish();
+    watching_ = &held;
+    return true;
+}
+
+void room::no_longer_watched(hold& held) noexcept {
+    if (watching_ == &held) watching_ = nullptr;
+}
+
+// ---- pushes in a Cluster
+
+void room::message(std::string_view, std::string_view payload) noexcept { hub_.pushed(payload); }
+
+void room::refused(errc reason, std::string_view why) noexcept {
+    if (reason != errc::cancelled) log(log_level::error, fmt::format("no wake-ups for '{}': {}", name_, why));
+}
+
+}  // namespace lockstep::engine

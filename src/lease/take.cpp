@@ -1,0 +1,114 @@
+#include "lease/take.hpp"
+
+#include "base/random.hpp"
+#include "core/core.hpp"
+#include "lease/pause.hpp"
+#include "lease/room.hpp"
+#include "lease/waiter.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::engine {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+milliseconds retry_pause(settings const& how) {
+    auto const spread = static_cast<std::int64_t>(base::random_below(static_cast<std::uint64_t>(2 * how.retry_jitter.count()) + 1));
+    return std::max(milliseconds{1}, how.retry_delay - how.retry_jitter + milliseconds{spread});
+}
+
+/// Without a place in the queue: a number of attempts with pauses between them, until `until`.
+task<lease> attempt(std::shared_ptr<target const> what, clock::time_point until) {
+    for (std::uint32_t left = what->how.attempts; left > 0; --left) {
+        waiter mine{what, {.queues = false}};
+        co_await mine;
+        if (mine.has_it()) co_return mine.take();
+        auto const next = retry_pause(what->how);
+        if (left == 1 || (until != clock::time_point::max() && clock::now() + next > until)) break;
+        pause rest{what->where->owner(), next};
+        co_await rest;
+    }
+    co_return lease{};
+}
+
+[[noreturn]] void time_out(target const& what) {
+    auto const& how = what.how;
+    if (how.attempts != 0) throw timeout_error(fmt::format("'{}' was not obtained in {} attempts", what.where->name(), how.attempts));
+    throw timeout_error(fmt::format("'{}' was not obtained within {} ms", what.where->name(), how.wait_limit.count()));
+}
+
+clock::time_point limit_of(settings const& how) {
+    return how.wait_limit.count() == 0 ? clock::time_point::max() : clock::now() + how.wait_limit;
+}
+
+task<lease> take_in_attempts(std::shared_ptr<target const> what) {
+    auto work = attempt(what, limit_of(what->how));
+    auto got = co_await std::move(work);
+    if (!got) time_out(*what);
+    co_return got;
+}
+
+task<std::optional<lease>> try_in_attempts(std::shared_ptr<target const> what, clock::time_point until) {
+    auto work = attempt(std::move(what), until);
+    auto got = co_await std::move(work);
+    if (!got) co_return std::nullopt;
+    co_return std::optional<lease>{std::move(got)};
+}
+
+task<lease> take_in_queue(std::shared_ptr<target const> what) {
+    waiter mine{what, {.deadline = limit_of(what->how)}};
+    co_await mine;
+    if (!mine.has_it()) time_out(*what);
+    co_return mine.take();
+}
+
+task<std::optional<lease>> try_in_queue(std::shared_ptr<target const> what, waiter::terms how) {
+    waiter mine{std::move(what), how};
+    co_await mine;
+    if (!mine.has_it()) co_return std::nullopt;
+    co_return std::optional<lease>{mine.take()};
+}
+
+task<lease> adopt_token(std::shared_ptr<target const> what, std::string token) {
+    waiter mine{what, {.queues = false, .token = token}};
+    co_await mine;
+    if (!mine.has_it()) {
+        throw lease_lost_error(fmt::format("the detached lease of '{}' was adopted already, or has run out", what->where->name()));
+    }
+    co_return mine.take();
+}
+
+}  // namespace
+
+void require_usable(target const& what) { what.where->owner()->require_same_process(); }
+void require_blocking(target const& what) {
+    require_usable(what);
+    what.where->owner()->require_blocking_is_allowed();
+}
+
+task<lease> take(std::shared_ptr<target const> what) {
+    require_usable(*what);
+    return what->how.attempts != 0 ? take_in_attempts(std::move(what)) : take_in_queue(std::move(what));
+}
+
+task<std::optional<lease>> try_take(std::shared_ptr<target const> what, std::chrono::steady_clock::time_point until) {
+    require_usable(*what);
+    bool const waits = until > clock::now();
+    if (waits && what->how.attempts != 0) return try_in_attempts(std::move(what), until);
+    if (waits) return try_in_queue(std::move(what), {.deadline = until});
+    return try_in_queue(std::move(what), {.queues = false});
+}
+
+task<lease> adopt(std::shared_ptr<target const> what, std::string token) {
+    require_usable(*what);
+    return adopt_token(std::move(what), std::move(token));
+}
+
+}  // namespace lockstep::engine

@@ -3,16 +3,21 @@
 /// Everything but <lockstep/asio.hpp>, which brings Boost.Asio along.
 
 #include <lockstep/client.hpp>
+#include <lockstep/counting_semaphore.hpp>
 #include <lockstep/embedded_server.hpp>
 #include <lockstep/error.hpp>
+#include <lockstep/event.hpp>
 #include <lockstep/lease.hpp>
 #include <lockstep/lease_options.hpp>
 #include <lockstep/log.hpp>
+#include <lockstep/multi_lock.hpp>
 #include <lockstep/mutex.hpp>
 #include <lockstep/options.hpp>
+#include <lockstep/recursive_mutex.hpp>
 #include <lockstep/reply.hpp>
 #include <lockstep/request.hpp>
 #include <lockstep/session.hpp>
+#include <lockstep/shared_mutex.hpp>
 #include <lockstep/statistics.hpp>
 #include <lockstep/subscription.hpp>
 #include <lockstep/task.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// A coroutine that waits until what its lease asked for is done: a release, an extension, a detachment.
+// A coroutine that waits until what its lease asked for is done: a release, an extension, a detachment, another amount.
 //
 //     caller mine{held, tenancy, caller::wish::release};
 //     co_await mine;
@@ -17,10 +17,10 @@ namespace lockstep::engine {
 
 class caller final : public redis::arrival {
 public:
-    enum class wish : std::uint8_t { release, extend, detach };
+    enum class wish : std::uint8_t { release, extend, detach, change };
 
-    caller(hold& held, std::uint64_t tenancy, wish what, std::chrono::milliseconds length = {}) noexcept
-        : hold_(held), tenancy_(tenancy), length_(length), wish_(what) {
+    caller(hold& held, std::uint64_t tenancy, wish what, std::chrono::milliseconds length = {}, std::int64_t amount = 0) noexcept
+        : hold_(held), tenancy_(tenancy), length_(length), amount_(amount), wish_(what) {
         hold_.keep();
     }
     ~caller();
@@ -38,6 +38,9 @@ public:
     // In turns:
     void finish(std::exception_ptr problem) noexcept;
     wish what() const noexcept { return wish_; }
+    std::int64_t amount() const noexcept { return amount_; }
+
+    lease changed;  ///< to another amount: the lease from now on; empty: it could not be changed
 
 private:
     enum class stage : std::uint8_t { outside, arriving, inside, resuming };
@@ -49,6 +52,7 @@ private:
     hold& hold_;
     std::uint64_t tenancy_;
     std::chrono::milliseconds length_;
+    std::int64_t amount_;
     std::coroutine_handle<> awaiting_;
     std::exception_ptr problem_;
     wish wish_;

@@ -169,6 +169,7 @@ void hold::become(std::shared_ptr<target const> what, std::uint64_t number, std:
     heard_by = nullptr;
     passes = 0;
     deadline_ms_ = 0;
+    change_to_ = -1;
     ttl_ = target_->how.ttl;
     connects_ = hub_.connects();
     keep();
@@ -228,6 +229,14 @@ void hold::encode(resp::output& out) {
             resp::bulk(out, std::string_view{what.rules});
             break;
         case state::held:
+            if (change_to_ >= 0) {
+                head(*kind.change, 4);
+                resp::bulk(out, id());
+                resp::bulk(out, change_to_);
+                resp::bulk(out, ttl_.count());
+                resp::bulk(out, std::string_view{what.rules});
+                break;
+            }
             head(kind.renew, 3);
             resp::bulk(out, id());
             resp::bulk(out, ttl_.count());
@@ -245,7 +254,11 @@ void hold::encode(resp::output& out) {
 void hold::complete(reply_view said) noexcept {
     auto const kept = target_;
     use_way(nullptr);
-    if (said.is_error()) return fail(errc::server, said.text());
+    if (said.is_error()) {
+        constexpr std::string_view bad = "LOCKSTEP_ARGUMENT ";
+        bool const refused = said.text().starts_with(bad);
+        return fail(refused ? errc::invalid_argument : errc::server, refused ? said.text().substr(bad.size()) : said.text());
+    }
     answer found;
     try {
         auto const& how = kept->how;
@@ -273,6 +286,7 @@ void hold::fail(errc reason, std::string_view why) noexcept {
             return kept->where->failed(*this, reason, why);
         case state::held:
             renewing_ = false;
+            change_to_ = -1;
             settle_caller(make_error(reason, std::string{why}));
             if (hub_.is_closing()) return;
             // What was not sent or answered in time is over; anything else may be better soon.
@@ -376,17 +390,25 @@ void hold::send_renewal(milliseconds length) noexcept {
 
 void hold::answered_renewal(answer const& said) noexcept {
     renewing_ = false;
-    if (said.what != word::renewed) return lose("the server does not know it any more");
-    if (!set_end(ttl_, false)) return lose("it was renewed too late");
+    change_to_ = -1;
+    if (said.what == word::gone) return lose("the server does not know it any more");
+    if (said.what != word::busy && !set_end(ttl_, false)) return lose("it was renewed too late");
     auto* const by = std::exchange(heard_by, nullptr);
     schedule_renewal();
     if (by == nullptr) return;
     if (by->what() == caller::wish::detach) detach();
+    if (said.what == word::changed) {
+        end_tenancy(ending::released);
+        auto const tenancy = begin_tenancy(static_cast<std::uint64_t>(said.fence));
+        keep();
+        by->changed = make_lease(*this, tenancy, fence);
+    }
     by->finish(nullptr);
 }
 
 void hold::prolong(caller& by, milliseconds length) {
     heard_by = &by;
+    change_to_ = by.what() == caller::wish::change ? by.amount() : -1;
     send_renewal(length);
 }
 
@@ -465,6 +487,7 @@ void hold::finish() noexcept {
     state_ = state::idle;
     hub_.unschedule(*this);
     target_->where->no_longer_queued(*this);
+    target_->where->no_longer_watched(*this);
     hub_.end_hold(*this);
 }
 

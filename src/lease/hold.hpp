@@ -97,6 +97,7 @@ public:
     void lose(std::string_view why) noexcept;
     /// It was granted: false if the answer came too late. Its end counts from when the request was sent.
     bool set_first_end(std::chrono::milliseconds length) noexcept;
+    /// Renews it for somebody who waits for that; also to another amount.
     void prolong(caller& by, std::chrono::milliseconds length);
     /// Ends here without being given back: it lives on as a token.
     void detach() noexcept;
@@ -170,6 +171,7 @@ private:
     std::int64_t deadline_ms_ = 0;                // the server's time after which what was asked must not run
     std::uint64_t connects_ = 0;                  // how often the way had been connected when it first asked
     std::chrono::milliseconds ttl_{0};            // of the request under way
+    std::int64_t change_to_ = -1;                 // another amount, with the renewal under way
 
     std::atomic<std::uint64_t> tenancy_{0};
     std::atomic<std::int64_t> ends_at_{0};  // boot clock, ns; 0: not held

@@ -51,12 +51,11 @@ void hub::forget(room const& gone) noexcept {
     if (found != rooms_.end() && found->second.expired()) rooms_.erase(found);
 }
 
-std::shared_ptr<target const> hub::target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name,
-                                              lease_options const& options) {
-    auto made = std::make_shared<target>();
-    made->how = resolve(options, owner_.options().defaults);
-    made->where = room_for(std::move(owner), what, name);
-    made->rules = fmt::format("{} {} {}", made->how.claim_window.count(), made->how.retention.count(), made->where->channel());
+target hub::target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name, lease_options const& options) {
+    target made;
+    made.how = resolve(options, owner_.options().defaults);
+    made.where = room_for(std::move(owner), what, name);
+    made.rules = fmt::format("{} {} {}", made.how.claim_window.count(), made.how.retention.count(), made.where->channel());
     return made;
 }
 
@@ -193,7 +192,7 @@ void hub::close(std::function<void()> done) noexcept {
         switch (one->now()) {
             case hold::state::held: one->lose("the client was closed"); break;
             case hold::state::watching:
-            case hold::state::owing: what->where->no_longer_watched(*one), one->finish(); break;
+            case hold::state::owing: one->finish(); break;
             case hold::state::asking:
             case hold::state::waiting:
             case hold::state::claiming: what->where->failed(*one, errc::cancelled, "the client was closed"); break;

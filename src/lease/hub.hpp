@@ -30,7 +30,7 @@ public:
 
     /// The room of a name, from any thread.
     std::shared_ptr<room> room_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name);
-    std::shared_ptr<target const> target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name,
+    target target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name,
                                              lease_options const& options);
     void forget(room const& gone) noexcept;
 

@@ -3,6 +3,20 @@
 #include "scripts/all.hpp"
 
 namespace lockstep::engine {
+namespace {
+
+constexpr kind pool(std::string_view word) noexcept {
+    return {.word = word,
+            .acquire = scripts::pool_acquire,
+            .claim = scripts::pool_claim,
+            .renew = scripts::pool_renew,
+            .release = scripts::pool_release,
+            .adopt = scripts::pool_adopt,
+            .change = &scripts::pool_change,
+            .is_pool = true};
+}
+
+}  // namespace
 
 kind const lock_kind{.word = "lock",
                      .acquire = scripts::lock_acquire,
@@ -10,8 +24,18 @@ kind const lock_kind{.word = "lock",
                      .renew = scripts::lock_renew,
                      .release = scripts::lock_release,
                      .adopt = scripts::lock_adopt,
+                     .change = nullptr,
                      .is_pool = false};
+kind const recursive_kind = pool("recursive");
+kind const shared_kind = pool("shared");
+kind const semaphore_kind = pool("semaphore");
+kind const event_kind = pool("event");
 
-kind const* find_kind(std::string_view word) noexcept { return word == lock_kind.word ? &lock_kind : nullptr; }
+kind const* find_kind(std::string_view word) noexcept {
+    for (auto const* const one : {&lock_kind, &recursive_kind, &shared_kind, &semaphore_kind, &event_kind}) {
+        if (one->word == word) return one;
+    }
+    return nullptr;
+}
 
 }  // namespace lockstep::engine

@@ -16,10 +16,15 @@ struct kind {
     scripts::script const& renew;
     scripts::script const& release;
     scripts::script const& adopt;
+    scripts::script const* change;  ///< to another amount; null: there is none
     bool is_pool;  ///< has permits to count; `acquire` takes the pool's count and mode after the rules
 };
 
 extern kind const lock_kind;
+extern kind const recursive_kind;
+extern kind const shared_kind;
+extern kind const semaphore_kind;
+extern kind const event_kind;
 
 /// By its word; null: none.
 kind const* find_kind(std::string_view word) noexcept;

@@ -150,7 +150,7 @@ task<lease> lease::async_adopt(client& by, std::string_view token) {
     core->require_same_process();
     auto parts = parse_token(token);
     auto what = engine::hub::of(*core).target_for(core, *parts.what, parts.name, {.ttl = parts.ttl});
-    return engine::adopt(std::move(what), std::move(parts.hold));
+    return engine::adopt(std::make_shared<engine::target const>(std::move(what)), std::move(parts.hold));
 }
 
 }  // namespace lockstep

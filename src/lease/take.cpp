@@ -2,9 +2,11 @@
 
 #include "base/random.hpp"
 #include "core/core.hpp"
+#include "lease/caller.hpp"
 #include "lease/pause.hpp"
 #include "lease/room.hpp"
 #include "lease/waiter.hpp"
+#include "redis/command.hpp"
 
 #include <lockstep/error.hpp>
 
@@ -85,6 +87,14 @@ task<lease> adopt_token(std::shared_ptr<target const> what, std::string token) {
     co_return mine.take();
 }
 
+task<change_result> run_change(lease mine, std::int64_t amount) {
+    auto& held = *hold::of(mine);
+    caller call{held, hold::tenancy_of(mine), caller::wish::change, held.what()->how.ttl, amount};
+    co_await call;
+    if (call.changed) co_return change_result{true, std::move(call.changed)};
+    co_return change_result{false, std::move(mine)};
+}
+
 }  // namespace
 
 void require_usable(target const& what) { what.where->owner()->require_same_process(); }
@@ -109,6 +119,16 @@ task<std::optional<lease>> try_take(std::shared_ptr<target const> what, std::chr
 task<lease> adopt(std::shared_ptr<target const> what, std::string token) {
     require_usable(*what);
     return adopt_token(std::move(what), std::move(token));
+}
+
+task<change_result> change(lease held, std::int64_t amount) { return run_change(std::move(held), amount); }
+
+task<reply> call(target const& what, scripts::script const& script, std::initializer_list<detail::argument> arguments) {
+    require_usable(what);
+    auto& room = *what.where;
+    std::string_view const keys[] = {room.key()};
+    redis::command_terms const terms{.deadline = room.owner()->deadline({}), .slot = room.slot(), .repeatable = true};
+    return redis::run_script(room.owner()->way(), script, keys, {arguments.begin(), arguments.size()}, terms);
 }
 
 }  // namespace lockstep::engine

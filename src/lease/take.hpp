@@ -4,10 +4,15 @@
 
 #include "lease/target.hpp"
 
+#include "scripts/script.hpp"
+
 #include <lockstep/lease.hpp>
+#include <lockstep/reply.hpp>
+#include <lockstep/request.hpp>
 #include <lockstep/task.hpp>
 
 #include <chrono>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +24,16 @@ task<lease> take(std::shared_ptr<target const> what);
 /// Nothing: not obtained by then. A time that has passed, or a null pointer to it: once, without waiting.
 task<std::optional<lease>> try_take(std::shared_ptr<target const> what, std::chrono::steady_clock::time_point until);
 task<lease> adopt(std::shared_ptr<target const> what, std::string token);
+
+struct change_result {
+    bool changed = false;
+    lease held;  ///< with the new amount, or as it was
+};
+/// Of a pool: holds another amount from now on, if that is possible now. Throws `lease_lost_error`.
+task<change_result> change(lease held, std::int64_t amount);
+
+/// A script that concerns a name without holding it; may run twice.
+task<reply> call(target const& what, scripts::script const& script, std::initializer_list<detail::argument> arguments);
 
 /// Throws what forbids to begin: a child of fork().
 void require_usable(target const& what);

@@ -14,9 +14,9 @@ namespace lockstep::engine {
 class room;
 
 struct target {
-    std::shared_ptr<room> where;
-    settings how;
-    std::string rules;        ///< as in lock_acquire.lua: claim window, retention, channel
+    std::shared_ptr<room> where{};
+    settings how{};
+    std::string rules{};        ///< as in lock_acquire.lua: claim window, retention, channel
     std::int64_t amount = 1;  ///< pools: permits
     std::string count{};      ///< pools: the count of a new one; empty: it must exist
     std::string mode{};       ///< pools: "", "consume" or "group <owner>"

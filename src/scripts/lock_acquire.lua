@@ -44,7 +44,8 @@ if free[1] == '*' and now <= deadline then
 end
 --#include lock_state
 if now > deadline then return {'late', now} end
---#include lock_queue
+--#include queue
+--#include next_in_line
 --#include lock_pass_on
 trust()
 settle(true)

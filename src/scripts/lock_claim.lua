@@ -29,7 +29,8 @@ if owner == hold and ends > now then
     commit()
     return answer
 end
---#include lock_queue
+--#include queue
+--#include next_in_line
 --#include lock_pass_on
 trust()
 settle()

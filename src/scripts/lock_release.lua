@@ -38,7 +38,8 @@ if short == '*' and window and not ARGV[3] then
     end
 end
 --#include lock_state
---#include lock_queue
+--#include queue
+--#include next_in_line
 --#include lock_pass_on
 trust()
 local answer = {'gone', now}
@@ -52,7 +53,7 @@ else
     settle()
 end
 if not owner and head then
-    local heard, tell = pass_on()
+    local heard = pass_on()
     if answer[1] == 'released' then answer[3], answer[4] = owner, heard end
     if ARGV[3] and head then
         local second = node(start and start <= tail and start or head)[1]

@@ -8,11 +8,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <iterator>
 #include <memory>
 
 namespace lockstep::detail {
 
 void thread_leases::require_none() const {
+    if (reentrant_) return;
     std::lock_guard const guard{mutex_};
     auto const me = std::this_thread::get_id();
     for (auto const& [thread, held] : held_) {
@@ -25,17 +27,17 @@ void thread_leases::require_none() const {
 void thread_leases::put(lease held) {
     std::lock_guard const guard{mutex_};
     auto const me = std::this_thread::get_id();
-    std::erase_if(held_, [me](auto const& one) { return one.first == me; });  // one that was lost
+    if (!reentrant_) std::erase_if(held_, [me](auto const& one) { return one.first == me; });  // one that was lost
     held_.emplace_back(me, std::move(held));
 }
 
 lease thread_leases::take() noexcept {
     std::lock_guard const guard{mutex_};
     auto const me = std::this_thread::get_id();
-    auto const found = std::find_if(held_.begin(), held_.end(), [me](auto const& one) { return one.first == me; });
-    if (found == held_.end()) return {};
+    auto const found = std::find_if(held_.rbegin(), held_.rend(), [me](auto const& one) { return one.first == me; });
+    if (found == held_.rend()) return {};
     auto mine = std::move(found->second);
-    held_.erase(found);
+    held_.erase(std::next(found).base());
     return mine;
 }
 

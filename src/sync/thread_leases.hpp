@@ -15,10 +15,12 @@ namespace lockstep::detail {
 
 class thread_leases {
 public:
-    /// Throws would_deadlock_error when this thread has one that is still valid.
+    explicit thread_leases(bool reentrant = false) noexcept : reentrant_(reentrant) {}
+
+    /// Throws would_deadlock_error when this thread has one that is still valid and may not have two.
     void require_none() const;
     void put(lease held);
-    /// The calling thread's, or an empty one.
+    /// The calling thread's (its last), or an empty one.
     lease take() noexcept;
     std::uint64_t fence() const;
     std::stop_token stop_token() const;
@@ -26,6 +28,7 @@ public:
 private:
     lease const& mine() const;  // with the lock held
 
+    bool reentrant_;
     mutable std::mutex mutex_;
     std::vector<std::pair<std::thread::id, lease>> held_;
 };

@@ -1,6 +1,7 @@
 // What the tests of leases share: a mutex in both forms, and a look at the server's side of a lock.
 #pragma once
 
+#include "scripts/all.hpp"
 #include "support/forms.hpp"
 #include "support/redis_server.hpp"
 #include "topology_support.hpp"
@@ -69,6 +70,16 @@ inline std::string held_at(redis_server& server, std::string const& name) {
     auto const key = "lockstep:{" + name + "}:lock";
     auto const owner = server.must({"HGET", key, "o"}).text;
     return owner == "*" ? server.must({"HGET", key, "p"}).text : owner;
+}
+
+struct pool_state {
+    std::int64_t count, available, holders, waiting;
+};
+
+/// The server's side of a semaphore, shared mutex, recursive mutex or event.
+inline pool_state pool_numbers(redis_server& server, std::string const& key) {
+    auto const read = server.must({"EVAL", std::string{scripts::pool_read.text}, "1", key}).elements;
+    return {read.at(0).integer, read.at(1).integer, read.at(2).integer, read.at(3).integer};
 }
 
 }  // namespace lockstep::test

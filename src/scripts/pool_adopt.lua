@@ -1,0 +1,26 @@
+--[[ pool_adopt: take over a lease by its token. The hold gets another id, so a token works once; asked again, the same answer.
+  KEYS[1]  pool    hash
+  ARGV[1]  token   hold id under which the lease was detached
+  ARGV[2]  hold    its new id
+  ARGV[3]  ttl_ms  the lease's length from now on, an integer from 1 to 10^12
+  ARGV[4]  rules   as in lock_acquire
+  Returns  {'granted', fence, 1, ttl_ms, now_ms} | {'gone', now_ms}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
+]]
+local call, hold, rules, ttl = redis.call, ARGV[2], ARGV[4], tonumber(ARGV[3])
+if not (ttl and ttl >= 1 and ttl <= 1e12 and ttl % 1 == 0) then
+    return redis.error_reply('LOCKSTEP_ARGUMENT ttl_ms must be 1 to 10^12')
+end
+local time = call('TIME')
+local us = time[1] * 1000000 + time[2]
+local now = (us - us % 1000) / 1000
+--#include pool_state
+local text = not mine and call('HGET', key, 'i' .. ARGV[1])
+local one = mine or text and parse(ARGV[1], text)
+if not one or one.state ~= 'held' or one.ends <= now then return {'gone', now} end
+if not mine then dropped[ARGV[1]] = true end
+one.id, one.moved, one.ends, one.span = hold, true, now + ttl, ttl
+touch(one)
+heed(one)
+commit()
+return {'granted', one.fence, 1, ttl, now}

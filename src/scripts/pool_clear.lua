@@ -1,0 +1,21 @@
+--[[ pool_clear: take out the permits that nobody has. Who waits gets its due first; offers under way are kept.
+  KEYS[1]  pool   hash
+  ARGV[1]  rules  as in lock_acquire
+  Returns  {'cleared', how many were dropped, now_ms}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
+]]
+local call, hold, rules = redis.call, '-.0', ARGV[1]
+local time = call('TIME')
+local us = time[1] * 1000000 + time[2]
+local now = (us - us % 1000) / 1000
+--#include pool_state
+--#include queue
+--#include next_in_line
+--#include pool_holds
+--#include pool_pass_on
+settle()
+pass_on()
+local spare = math.max(0, (count or 0) - used)
+if count then count, need = count - spare, math.max(need, now) end
+commit_all()
+return {'cleared', spare, now}

@@ -1,0 +1,14 @@
+--[[ pool_read: look at a pool without touching it.
+  KEYS[1]  pool  hash
+  Returns  {count (-1: not created), available (negative after a resize), holders, waiting, now_ms}
+  Errors   LOCKSTEP_FORMAT
+]]
+local call, hold, rules = redis.call, '-.0', '0 0 -'
+local time = call('TIME')
+local us = time[1] * 1000000 + time[2]
+local now = (us - us % 1000) / 1000
+--#include pool_state
+--#include queue
+--#include pool_holds
+settle()
+return {count or -1, (count or 0) - used, n, head and tail - head + 1 - holes or 0, now}

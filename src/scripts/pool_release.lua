@@ -1,0 +1,76 @@
+--[[ pool_release: give permits back and offer them to the next in line; or stop waiting for them (cancel). Asked again by a hold
+  that has neither, it looks whether offers or leases have run out, and passes them on.
+  KEYS[1]  pool     hash
+  ARGV[1]  hold     id of the hold
+  ARGV[2]  rules    as in lock_acquire
+  ARGV[3]  leaving  if given, also tell the one behind: the caller will not be there to look after the claim window
+  Returns  1 (released, nobody waited) | {'released', now_ms, first hold it was offered to or '', how many heard (-1: cannot be known)}
+           | {'cancelled', now_ms} | {'gone', now_ms}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
+]]
+local call, hold, rules = redis.call, ARGV[1], ARGV[2]
+-- The short ways when nobody waits: the only hold, or one of several that shares nothing with them. The last one moves into its slot.
+local short = call('HMGET', KEYS[1], 'i' .. hold, 'n', 'h', 'v')
+local n, head = short[2], short[3]
+if short[1] and n == '1' and not head and short[4] == '2' then
+    call('HDEL', KEYS[1], 'n', 'u', 'o1', 'i' .. hold)
+    return 1
+end
+local index, amount, more = string.match(short[1] or '', '^(%S+) (%S+) %S+ %S+(.*)$')
+if index and not head and short[4] == '2' and not string.find(more, ' g', 1, true) then
+    local q = call('HMGET', KEYS[1], 'u', 'o' .. n)
+    local set = {'n', n - 1, 'u', (q[1] or 0) - amount}
+    if index ~= n then
+        local text = call('HGET', KEYS[1], 'i' .. q[2])
+        set[5], set[6], set[7], set[8] = 'o' .. index, q[2], 'i' .. q[2], index .. string.match(text, ' .*')
+    end
+    call('HSET', KEYS[1], unpack(set))
+    call('HDEL', KEYS[1], 'o' .. n, 'i' .. hold)
+    return 1
+end
+
+local time = call('TIME')
+local us = time[1] * 1000000 + time[2]
+local now = (us - us % 1000) / 1000
+-- The usual way when all is taken and others wait: the first of them wants as much as this one has, hears of it, and gets its place.
+-- What the rest below would do, without the price of it.
+local window, channel = string.match(rules, '^(%d+) %d+ (.+)$')
+if head and index and window and (more == '' or string.find(more, ' held$')) and short[4] == '2' and not ARGV[3] then
+    local q = call('HMGET', KEYS[1], 'b', 'x', 'm', 'c', 'u', 'l', 'q' .. head)
+    local next, want, links = string.match(q[7], '^(%S+) ?(%S*) ?(%S*)')
+    if q[1] + 0 > now and now + window <= q[2] + 0 and not q[3] and q[4] == q[5] and links == ''
+        and (want == '' and '1' or want) == amount then
+        local publish = string.find(channel, '{', 1, true) and 'SPUBLISH' or 'PUBLISH'
+        local heard = redis.pcall(publish, channel .. string.match(next, '^[^.]+'), next)
+        if type(heard) == 'number' and heard > 0 then
+            local ends = now + window
+            local text = index .. ' ' .. amount .. ' ' .. window .. ' 0 ' .. ends .. ' offered'
+            call('HSET', KEYS[1], 'o' .. index, next, 'i' .. next, text, 'b', math.min(ends, q[1]), 'd', window, 'h', head + 1)
+            call('HDEL', KEYS[1], 'i' .. hold, 'q' .. head, 'w' .. next, unpack(head == q[6] and {'h', 'l', 'z'} or {}))
+            return {'released', now, next, heard}
+        end
+    end
+end
+--#include pool_state
+--#include queue
+--#include next_in_line
+--#include pool_holds
+--#include pool_pass_on
+trust()
+local answer = {'gone', now}
+if mine then
+    drop(mine)
+    answer = {'released', now, '', 0}
+elseif ticket then
+    leave(ticket)
+    answer = {'cancelled', now}
+end
+settle()
+local first, heard = pass_on()
+if answer[1] == 'released' then answer[3], answer[4] = first, heard end
+if ARGV[3] and head and first ~= '' then
+    local second = node(start and start <= tail and start or head)[1]
+    tell(string.match(second, '^[^.]+'), second)
+end
+commit_all()
+return answer

@@ -1,0 +1,22 @@
+--[[ pool_renew: prolong a lease that is still one's own. It keeps its fence, and what is lost stays lost.
+  KEYS[1]  pool    hash
+  ARGV[1]  hold    id of the hold
+  ARGV[2]  ttl_ms  the lease's length from now on, an integer from 1 to 10^12
+  ARGV[3]  rules   as in lock_acquire
+  Returns  {'renewed', ttl_ms, now_ms} | {'gone', now_ms}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
+]]
+local call, hold, rules, ttl = redis.call, ARGV[1], ARGV[3], tonumber(ARGV[2])
+if not (ttl and ttl >= 1 and ttl <= 1e12 and ttl % 1 == 0) then
+    return redis.error_reply('LOCKSTEP_ARGUMENT ttl_ms must be 1 to 10^12')
+end
+local time = call('TIME')
+local us = time[1] * 1000000 + time[2]
+local now = (us - us % 1000) / 1000
+--#include pool_state
+if not mine or mine.state ~= 'held' or mine.ends <= now then return {'gone', now} end
+mine.ends, mine.span = now + ttl, ttl
+touch(mine)
+heed(mine)
+commit()
+return {'renewed', ttl, now}

@@ -1,0 +1,97 @@
+#include <lockstep/event.hpp>
+
+#include "base/random.hpp"
+#include "lease/take.hpp"
+#include "scripts/all.hpp"
+#include "sync/targets.hpp"
+
+namespace lockstep {
+namespace {
+
+using target_pointer = std::shared_ptr<engine::target const>;
+
+// A signal is taken when it is granted. The lease that is left is only the record of that, for a reply that was lost.
+task<void> run_wait(target_pointer what) {
+    auto work = engine::take(std::move(what));
+    auto const taken = co_await std::move(work);
+}
+
+task<bool> run_wait_until(target_pointer what, std::chrono::steady_clock::time_point until) {
+    auto work = engine::try_take(std::move(what), until);
+    auto const taken = co_await std::move(work);
+    co_return taken.has_value();
+}
+
+task<void> run_set(target_pointer what) {
+    // Calls may overtake each other on their way, so each is a session of its own: sent again, it counts once.
+    auto const session = base::random_id();
+    auto work = engine::call(*what, scripts::pool_add, {1, session, 1, what->rules});
+    co_await std::move(work);
+}
+
+task<std::int64_t> run_clear(target_pointer what) {
+    auto work = engine::call(*what, scripts::pool_clear, {what->rules});
+    auto const said = co_await std::move(work);
+    co_return said[1].integer();
+}
+
+task<bool> run_is_set(target_pointer what) {
+    auto work = engine::call(*what, scripts::pool_read, {});
+    auto const found = co_await std::move(work);
+    co_return found[0].integer() > 0 && found[1].integer() > 0;
+}
+
+}  // namespace
+
+event::event(client& by, std::string_view name, lease_options const& options) {
+    auto made = detail::target_of(by, engine::event_kind, name, options);
+    made.mode = "consume";
+    what_ = std::make_shared<engine::target const>(std::move(made));
+}
+
+void event::set() {
+    engine::require_blocking(*what_);
+    sync_wait(async_set());
+}
+task<void> event::async_set() {
+    engine::require_usable(*what_);
+    return run_set(what_);
+}
+
+std::int64_t event::clear() {
+    engine::require_blocking(*what_);
+    return sync_wait(async_clear());
+}
+task<std::int64_t> event::async_clear() {
+    engine::require_usable(*what_);
+    return run_clear(what_);
+}
+
+bool event::is_set() const {
+    engine::require_blocking(*what_);
+    return sync_wait(async_is_set());
+}
+task<bool> event::async_is_set() const {
+    engine::require_usable(*what_);
+    return run_is_set(what_);
+}
+
+void event::wait(std::stop_token token) {
+    engine::require_blocking(*what_);
+    sync_wait(async_wait(), std::move(token));
+}
+task<void> event::async_wait() {
+    engine::require_usable(*what_);
+    return run_wait(what_);
+}
+
+bool event::wait_until_steady(std::chrono::steady_clock::time_point until, std::stop_token token) {
+    engine::require_blocking(*what_);
+    return sync_wait(async_wait_until_steady(until), std::move(token));
+}
+task<bool> event::async_wait_until_steady(std::chrono::steady_clock::time_point until) {
+    engine::require_usable(*what_);
+    return run_wait_until(what_, until);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,123 @@
+// The pool's scripts, called one at a time on a server of the test's own, whose clock the test moves.
+#pragma once
+
+#include "script_support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace lockstep::test {
+
+using pool_answer = script_answer;
+
+class pool_scripts : public script_bench {
+public:
+    struct options {
+        std::int64_t ttl = pool_scripts::ttl;
+        std::int64_t deadline = ever;
+        std::int64_t amount = 1;
+        std::int64_t waiters = 100'000;
+        std::string count{};
+        std::string mode{};
+    };
+    struct look {
+        std::int64_t count = 0, available = 0, holders = 0, waiting = 0;
+        bool operator==(look const&) const = default;
+    };
+
+    pool_answer acquire(std::string const& hold) { return acquire(hold, options{}); }
+    pool_answer acquire(std::string const& hold, std::int64_t amount) { return acquire(hold, {.amount = amount}); }
+    pool_answer acquire(std::string const& hold, options const& o) {
+        return parse(run(scripts::pool_acquire, {hold, text(o.ttl), text(o.deadline), text(o.amount), text(o.waiters),
+                                                 rules, o.count, o.mode}),
+                     o.ttl);
+    }
+    pool_answer try_acquire(std::string const& hold, std::int64_t amount = 1) {
+        return acquire(hold, {.amount = amount, .waiters = 0});
+    }
+    // A recursive mutex.
+    pool_answer enter(std::string const& hold, std::string const& owner) {
+        return acquire(hold, {.count = "1", .mode = "group " + owner});
+    }
+    // An event.
+    pool_answer wait(std::string const& hold) { return acquire(hold, {.mode = "consume"}); }
+    pool_answer add(std::int64_t amount, std::string const& session, std::int64_t sequence) {
+        return parse(run(scripts::pool_add, {text(amount), session, text(sequence), rules}));
+    }
+    pool_answer clear() { return parse(run(scripts::pool_clear, {rules})); }
+
+    pool_answer claim(std::string const& hold) {
+        return parse(run(scripts::pool_claim, {hold, text(ttl), "1", rules}));
+    }
+    pool_answer renew(std::string const& hold, std::int64_t length = ttl) {
+        return parse(run(scripts::pool_renew, {hold, text(length), rules}));
+    }
+    pool_answer release(std::string const& hold) { return parse(run(scripts::pool_release, {hold, rules})); }
+    pool_answer release_leaving(std::string const& hold) {
+        return parse(run(scripts::pool_release, {hold, rules, "1"}));
+    }
+    pool_answer adopt(std::string const& token, std::string const& hold) {
+        return parse(run(scripts::pool_adopt, {token, hold, text(ttl), rules}));
+    }
+    pool_answer change(std::string const& hold, std::int64_t amount) {
+        return parse(run(scripts::pool_change, {hold, text(amount), text(ttl), rules}));
+    }
+    pool_answer create(std::int64_t count) { return parse(run(scripts::pool_create, {text(count), rules})); }
+    pool_answer resize(std::int64_t count) { return parse(run(scripts::pool_resize, {text(count), rules})); }
+    look read() {
+        auto const said = run(scripts::pool_read, {}).elements;
+        return {said.at(0).integer, said.at(1).integer, said.at(2).integer, said.at(3).integer};
+    }
+    std::string read_error() { return run(scripts::pool_read, {}).text; }
+
+    // What is there of holds and of waiters. A pool that nobody uses has none.
+    std::string residue() { return fields_with("nuoihlzgmqw"); }
+    // Whether holds, their numbers, the permits taken and the bound of their ends agree; what is wrong with them or with the queue, or "".
+    std::string damage() {
+        auto fields = hash();
+        auto const number = [&](std::string const& field) {
+            return fields.contains(field) ? std::stoll(fields[field]) : 0;
+        };
+        std::int64_t slots = 0, holds = 0, taken = 0;
+        std::set<std::string> owners;
+        for (auto const& [field, value] : std::map{fields}) {
+            slots += field[0] == 'o' ? 1 : 0;
+            if (field[0] != 'i') continue;
+            ++holds;
+            auto const word = words(value);
+            if (fields["o" + word.at(0)] != field.substr(1)) return field + " is not where it should be";
+            auto const end = word.size() > 4 ? std::stoll(word[4]) : std::stoll(word[3]) / 1000 + std::stoll(word[2]);
+            if (end < number("b")) return field + " ends before the bound";
+            if (word.size() > 5 && word[5] == "doubted" && number("b") != 0) return field + " will not be looked at";
+            bool const alone = word.size() < 7 || word[6][0] != 'g' || owners.insert(word[6]).second;
+            if (alone) taken += std::stoll(word[1]);
+        }
+        if (slots != number("n") || holds != number("n")) return text(holds) + " holds, " + text(number("n")) + " said";
+        if (taken != number("u")) return text(taken) + " permits are taken, " + text(number("u")) + " said";
+        return queue_damage();
+    }
+};
+
+// A pool that clients a, b, c and d listen for; nothing may be wrong with it in the end.
+class pool_script_fixture : public testing::Test {
+protected:
+    static constexpr std::int64_t all = 1 << 30;  // of a shared mutex
+
+    pool_script_fixture() {
+        for (auto const* const client : {"a", "b", "c", "d"}) pool.connect(client);
+    }
+    ~pool_script_fixture() override { EXPECT_EQ(pool.damage(), ""); }
+
+    // A pool of so many permits, all of them held by a.1; then these wait for one each, in order.
+    void held_by_a_and_wanted_by(std::vector<std::string> const& holds, std::int64_t count = 1) {
+        ASSERT_EQ(pool.acquire("a.1", {.amount = count, .count = pool.text(count)}).word, "granted");
+        for (auto const& hold : holds) ASSERT_EQ(pool.acquire(hold).word, "queued") << hold;
+    }
+    pool_scripts::options reader() { return {.amount = 1, .count = pool.text(all)}; }
+    pool_scripts::options writer() { return {.amount = all, .count = pool.text(all)}; }
+
+    pool_scripts pool;
+};
+
+}  // namespace lockstep::test

@@ -19,7 +19,7 @@ void context_watch::shutdown() {
     auto const clients = std::exchange(clients_, {});
     guard.unlock();
     for (auto const& one : clients) {
-        if (auto const alive = one.lock()) alive->context_ends();
+        if (auto const alive = one.lock()) alive->close();
     }
 }
 

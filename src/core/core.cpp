@@ -3,6 +3,7 @@
 #include "base/names.hpp"
 #include "core/context_watch.hpp"
 #include "core/io_thread.hpp"
+#include "redis/aside.hpp"
 #include "redis/cluster_router.hpp"
 #include "redis/sentinel.hpp"
 #include "redis/single_router.hpp"
@@ -11,14 +12,12 @@
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/strand.hpp>
 #include <fmt/format.h>
 #include <pthread.h>
 
 #include <cerrno>
 #include <future>
-#include <thread>
 #include <utility>
 
 namespace lockstep::detail {
@@ -79,28 +78,28 @@ void check(client_options const& options) {
     base::check_prefix(options.prefix);
 }
 
+struct found_server {
+    std::string url;
+    redis::permanent_failure problem;
+};
+
+found_server find_shared_server() {
+    try {
+        return {ensure_shared_server(), {}};
+    } catch (error const& failure) {
+        return {{}, {failure.reason(), failure.what()}};
+    } catch (std::exception const& failure) {
+        return {{}, {errc::unavailable, failure.what()}};
+    }
+}
+
 /// Finds the embedded server on a thread of its own: starting it takes a while, and I/O must go on.
 task<redis::endpoint> find_embedded(std::shared_ptr<redis::reactor> home) {
-    std::string url;
-    auto look = [&url, home](auto handler) {
-        std::thread{[&url, home, handler = std::move(handler), work = boost::asio::make_work_guard(home->executor())]() mutable {
-            redis::permanent_failure problem{};
-            try {
-                url = ensure_shared_server();
-            } catch (error const& failure) {
-                problem = {failure.reason(), failure.what()};
-            } catch (std::exception const& failure) {
-                problem = {errc::unavailable, failure.what()};
-            }
-            boost::asio::post(home->executor(), [handler = std::move(handler), problem = std::move(problem)]() mutable {
-                handler(boost::system::error_code{}, std::move(problem));
-            });
-        }}.detach();
-    };
-    auto const [failed, problem] = co_await redis::wait_for<redis::permanent_failure>(*home, look);
-    if (failed) throw cancelled_error("the client is closed");
-    if (!problem.text.empty()) throw problem;  // it took its time already, and a missing program stays missing
-    co_return redis::parse_url(url).endpoints.front();
+    redis::aside<found_server> search{*home};
+    auto const found = co_await search.at(&find_shared_server);
+    if (!found) throw cancelled_error("the client is closed");
+    if (!found->problem.text.empty()) throw found->problem;  // it took its time already, and a missing program stays missing
+    co_return redis::parse_url(found->url).endpoints.front();
 }
 
 task<redis::endpoint> find_fixed(redis::endpoint where) { co_return where; }
@@ -282,11 +281,6 @@ void core::close_here() noexcept {
         if (auto const alive = one.lock()) alive->close();
     }
     home_->shut();
-}
-
-void core::context_ends() noexcept {
-    close();
-    home_->leave_executor();
 }
 
 }  // namespace lockstep::detail

@@ -71,8 +71,6 @@ public:
     std::string description() const;
     void close() noexcept;
     bool closed() const noexcept { return closed_; }
-    /// The user's execution context is being destroyed (context_watch.hpp).
-    void context_ends() noexcept;
 
 private:
     core(client_options const& options, std::optional<home_executor> home);

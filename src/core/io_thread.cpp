@@ -1,21 +1,15 @@
 #include "core/io_thread.hpp"
 
+#include "base/quiet_thread.hpp"
+
 #include <lockstep/detail/cancellation.hpp>
 
 #include <pthread.h>
 
-#include <csignal>
-
 namespace lockstep::detail {
 
 io_thread::io_thread() : context_(std::make_shared<boost::asio::io_context>(1)), work_(context_->get_executor()) {
-    // Signals are the program's business: none is handled on this thread.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::unique_ptr<sigset_t, void (*)(sigset_t*)> const restore{&before, [](sigset_t* old) { pthread_sigmask(SIG_SETMASK, old, nullptr); }};
-    thread_ = std::thread{[context = context_] { context->run(); }};
+    thread_ = base::quiet_thread([context = context_] { context->run(); });
     pthread_setname_np(thread_.native_handle(), "lockstep-io");
 }
 

@@ -1,7 +1,8 @@
 #include "lease/alarm_clock.hpp"
 
+#include "base/quiet_thread.hpp"
+
 #include <pthread.h>
-#include <signal.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -10,24 +11,12 @@
 #include <chrono>
 #include <cstdint>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 namespace lockstep::engine {
 namespace {
 
 constexpr unsigned most_runners = 32;
-
-/// No signal of the program's is handled on our threads.
-void start_detached(auto work) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread{std::move(work)};
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    thread.detach();
-}
 
 }  // namespace
 
@@ -45,7 +34,7 @@ alarm_clock& alarm_clock::instance() {
 
 alarm_clock::alarm_clock() : timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC)) {
     if (timer_ < 0) throw std::system_error(errno, std::generic_category(), "timerfd_create");
-    start_detached([this] { watch(); });
+    base::quiet_thread([this] { watch(); }).detach();
 }
 
 void alarm_clock::set_locked(sleeper& who, time_point when) {
@@ -107,7 +96,7 @@ void alarm_clock::stop(std::stop_source source) {
     stops_.push_back(std::move(source));
     if (stops_.size() > idle_ && runners_ < most_runners) {  // the others may hang in a callback
         ++runners_;
-        start_detached([this] { run_stops(); });
+        base::quiet_thread([this] { run_stops(); }).detach();
     }
     stops_changed_.notify_one();
 }

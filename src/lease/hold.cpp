@@ -184,7 +184,7 @@ void hold::send(state what, clock::time_point deadline) noexcept {
     use_way(room.owner()->way());
     slot = room.slot();
     repeatable = true;
-    begin(deadline);
+    begin(deadline, nullptr);
 }
 
 void hold::encode(resp::output& out) {

@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
-#include <vector>
 
 namespace lockstep::redis {
 namespace {
@@ -45,16 +45,29 @@ task<void> channel::open(endpoint where, tls_context const* tls, std::string ser
     if (tls_) co_await shake_hands();
 }
 
+channel::addresses channel::resolve(endpoint const& where) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (int const problem = ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &found); problem != 0) {
+        return {{}, ::gai_strerror(problem)};
+    }
+    std::unique_ptr<addrinfo, void (*)(addrinfo*)> const owner{found, ::freeaddrinfo};
+    addresses known;
+    for (; found != nullptr; found = found->ai_next) known.all.emplace_back(found->ai_addr, found->ai_addrlen, IPPROTO_TCP);
+    return known;
+}
+
 task<void> channel::connect(endpoint where) {
     auto candidates = literal_address(where);
     if (candidates.empty()) {
-        asio::ip::basic_resolver<asio::ip::tcp, asio::any_io_executor> resolver{home_->executor()};
-        using results = decltype(resolver)::results_type;
-        auto const service = std::to_string(where.port);
-        auto resolve = [&](auto handler) { resolver.async_resolve(where.host, service, std::move(handler)); };
-        auto const [error, found] = co_await wait_for<results>(*home_, resolve);
-        if (error) throw unavailable_error(fmt::format("{}: the host name can't be resolved: {}", to_string(where), error.message()));
-        for (auto const& entry : found) candidates.emplace_back(entry.endpoint());
+        look_up_.emplace(*home_);  // getaddrinfo() takes its time, which is not ours
+        auto resolving = look_up_->at([where] { return resolve(where); });
+        auto found = co_await resolving;
+        look_up_.reset();
+        if (!found) throw unavailable_error(fmt::format("{}: the host name was not resolved in time", to_string(where)));
+        if (found->all.empty()) throw unavailable_error(fmt::format("{}: the host name can't be resolved: {}", to_string(where), found->problem));
+        candidates = std::move(found->all);
     }
     error_code error;
     for (auto const& candidate : candidates) {
@@ -108,6 +121,7 @@ void channel::close() noexcept {
     user_ = nullptr;
     error_code ignored;
     socket_.close(ignored);
+    if (look_up_) look_up_->give_up();
 }
 
 void channel::fail(std::string_view why) noexcept {

@@ -5,6 +5,7 @@
 // Reading runs by itself once started. Writing is "append to out(), then flush()": a flush makes one non-blocking write and goes to
 // the reactor only when the socket is full. All calls in a turn; what the user is told comes in a turn.
 
+#include "redis/aside.hpp"
 #include "redis/await.hpp"
 #include "redis/reactor.hpp"
 #include "redis/tls.hpp"
@@ -20,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::redis {
 
@@ -62,6 +64,12 @@ public:
 private:
     using socket = asio::basic_stream_socket<asio::generic::stream_protocol, asio::any_io_executor>;
 
+    /// What a name stands for, or why that is not known.
+    struct addresses {
+        std::vector<asio::generic::stream_protocol::endpoint> all;
+        std::string problem;
+    };
+    static addresses resolve(endpoint const& where);
     task<void> connect(endpoint where);
     task<void> shake_hands();
     bool send(resp::output& bytes, std::size_t& sent) noexcept;
@@ -74,6 +82,7 @@ private:
     std::shared_ptr<reactor> home_;
     user* user_;
     socket socket_;
+    std::optional<aside<addresses>> look_up_;
     std::optional<tls_filter> tls_;
     resp::output out_;   // as the protocol wrote it
     std::size_t out_sent_ = 0;

@@ -28,7 +28,7 @@ public:
     bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<promise> awaiting) {
         awaiting_ = awaiting;
-        if (begin(due())) return true;
+        if (begin(due(), awaiting.promise().cancellation())) return true;
         awaiting.promise().set_error(make_error(errc::cancelled, "the request was cancelled before it was sent"));
         return false;
     }
@@ -51,7 +51,6 @@ protected:
     std::string_view bytes() const noexcept { return {data_, size_}; }
 
 private:
-    detail::cancel_state* cancellation() const noexcept override { return awaiting_.promise().cancellation(); }
     void complete(reply_view answer) noexcept override {
         if (answer.is_error() && !errors_are_replies_) return finish_with(make_error(errc::server, std::string{answer.text()}));
         awaiting_.promise().return_value(reply{answer});
@@ -125,8 +124,7 @@ public:
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> awaiting) {
         awaiting_ = awaiting;
-        cancel_ = detail::cancellation_of(awaiting);
-        if (begin(deadline_)) return true;
+        if (begin(deadline_, detail::cancellation_of(awaiting))) return true;
         error_ = make_error(errc::cancelled, "the transaction was cancelled before it was sent");
         return false;
     }
@@ -173,9 +171,6 @@ private:
         awaiting_.resume();
     }
 
-    detail::cancel_state* cancellation() const noexcept override { return cancel_; }
-
-    detail::cancel_state* cancel_ = nullptr;
     transaction const& commands_;
     reactor::clock::time_point deadline_;
     std::coroutine_handle<> awaiting_;

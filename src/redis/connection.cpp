@@ -133,7 +133,8 @@ task<void> connection::establish() {
 task<void> connection::greet() {
     greeting_answers_.clear();
     greeting_broken_ = false;
-    greeting_expected_ = greeting_.say(channel_->out());
+    auto const secret = greeting_.secret();
+    greeting_expected_ = greeting_.say(channel_->out(), secret);
     channel_->start_reading();
     channel_->flush();
     while (greeting_answers_.size() < greeting_expected_ && !greeting_broken_ && state_ != state::closed) {
@@ -142,7 +143,7 @@ task<void> connection::greet() {
     if (state_ == state::closed) throw cancelled_error("closed");
     if (greeting_broken_) throw unavailable_error(fmt::format("{}: {}", to_string(peer_), trouble_));
     greeting_expected_ = 0;
-    greeting_.judge(std::exchange(greeting_answers_, {}));
+    greeting_.judge(std::exchange(greeting_answers_, {}), secret);
     state_ = state::ready;
     trouble_.clear();
     ++generation_;

@@ -21,7 +21,7 @@ std::string info_field(std::string_view info, std::string_view field) {
     return std::string{info.substr(begin, info.find_first_of("\r\n", begin) - begin)};
 }
 
-/// What a server says may repeat what it was told.
+/// What a server says may repeat what it was told. Only for texts that are shown: a short password may be part of any word.
 std::string without(std::string const& secret, std::string_view said) {
     std::string text{said};
     if (secret.empty()) return text;
@@ -49,12 +49,12 @@ void judge_hello(reply_view hello, std::string const& secret) {
 void judge_version(reply_view hello, std::string const& secret) {
     auto const field = hello.find("version");
     if (!field.is_text()) throw unavailable_error("the server does not answer HELLO as Redis does");
-    auto const version = without(secret, field.text());
+    auto const version = field.text();
     unsigned major = 0;
     std::from_chars(version.data(), version.data() + version.size(), major);
     if (major < 7) {
         throw unsuitable_server_error(
-            fmt::format("the server is version {}: Redis 7.0 or newer, or Valkey 7.2 or newer, is needed", version));
+            fmt::format("the server is version {}: Redis 7.0 or newer, or Valkey 7.2 or newer, is needed", without(secret, version)));
     }
 }
 
@@ -64,29 +64,28 @@ void judge_eviction(reply_view info, bool allow, std::string const& secret) {
         log(log_level::warning, fmt::format("the server's eviction policy could not be checked: {}", without(secret, info.text())));
         return;
     }
-    auto const policy = without(secret, info_field(info.text(), "maxmemory_policy"));
+    auto const policy = info_field(info.text(), "maxmemory_policy");
     if (policy.empty() || policy == "noeviction") return;
     auto const what = fmt::format(
         "the server may evict keys (maxmemory-policy is {}), so locks and queues could vanish; "
-        "set `maxmemory-policy noeviction`", policy);
+        "set `maxmemory-policy noeviction`", without(secret, policy));
     if (!allow) throw unsuitable_server_error(what + ", or allow_eviction in the client's options to go on at your own risk");
     log(log_level::warning, what);
 }
 
 void judge_role(reply_view role, std::string const& secret) {
     if (role.is_error()) throw unavailable_error(fmt::format("the server did not say its role: {}", without(secret, role.text())));
-    auto const name = role.empty() ? std::string{} : without(secret, role[0].as<std::string>());
-    if (name != "master") throw unavailable_error(fmt::format("the server is no master (its role is {})", name));
+    auto const name = role.empty() ? std::string{} : role[0].as<std::string>();
+    if (name != "master") throw unavailable_error(fmt::format("the server is no master (its role is {})", without(secret, name)));
 }
 
 }  // namespace
 
-std::size_t handshake::say(resp::output& out) const {
-    auto const secret = password ? password() : std::string{};
+std::size_t handshake::say(resp::output& out, std::string const& secret) const {
     auto const name = client_name.empty() ? std::string{"lockstep"} : client_name;
-    if (secret.empty()) {
+    if (user.empty() && secret.empty()) {
         resp::append_command(out, "HELLO", 3, "SETNAME", name);
-    } else {
+    } else {  // a user without a password too (`nopass`): it must not become `default`
         resp::append_command(out, "HELLO", 3, "AUTH", user.empty() ? std::string{"default"} : user, secret, "SETNAME", name);
     }
     std::size_t replies = 1;
@@ -96,10 +95,9 @@ std::size_t handshake::say(resp::output& out) const {
     return replies;
 }
 
-void handshake::judge(std::vector<reply> const& answers) const {
+void handshake::judge(std::vector<reply> const& answers, std::string const& secret) const {
     auto next = answers.begin();
     auto const hello = (next++)->view();
-    auto const secret = password ? password() : std::string{};
     judge_hello(hello, secret);
     if (check_server) judge_version(hello, secret);
     if (database != 0) {

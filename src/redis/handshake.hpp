@@ -22,10 +22,12 @@ struct handshake {
     bool allow_eviction = false;
     bool require_master = false;   ///< Sentinel: ROLE must say so
 
+    /// The password as it is now. One log-in asks once: `judge` must hide the one that was said.
+    std::string secret() const { return password ? password() : std::string{}; }
     /// Appends the requests; returns how many replies will come.
-    std::size_t say(resp::output& out) const;
+    std::size_t say(resp::output& out, std::string const& secret) const;
     /// Throws `authentication_error` or `unsuitable_server_error`, which trying again does not mend, or `unavailable_error`, which it may.
-    void judge(std::vector<reply> const& answers) const;
+    void judge(std::vector<reply> const& answers, std::string const& secret) const;
 };
 
 /// As CLIENT SETNAME takes it: printable and without spaces.

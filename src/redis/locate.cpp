@@ -1,6 +1,7 @@
 // Options over URL over environment, and the reading of password files: the part of url.hpp that looks outside the URL.
 #include <fmt/format.h>
 #include <lockstep/error.hpp>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -88,6 +89,8 @@ std::string read_password(std::string const& file) {
         throw invalid_argument_error(fmt::format("the password file {} {}", file, why));
     };
     auto const close = [](std::FILE* open) { std::fclose(open); };
+    struct stat info {};  // a FIFO would keep the I/O thread waiting for a writer
+    if (::stat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) refuse("is a directory, a pipe or a device, not a regular file");
     std::unique_ptr<std::FILE, decltype(close)> const stream{std::fopen(file.c_str(), "re"), close};
     if (!stream) refuse("can't be opened: " + std::generic_category().message(errno));
     std::string password(most + 1, '\0');

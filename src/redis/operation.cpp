@@ -9,22 +9,25 @@
 
 namespace lockstep::redis {
 
-bool operation::begin(reactor::clock::time_point deadline) {
-    if (auto const* const cancel = cancellation(); cancel != nullptr && cancel->requested()) return false;
+bool operation::begin(reactor::clock::time_point deadline, detail::cancel_state* cancel) {
+    if (cancel != nullptr && cancel->requested()) return false;
+    cancel_ = cancel;
     preset_due(deadline);
     redirects_ = 0;
     may_have_run_ = false;
     place_ = place::arriving;
+    begun_ = true;
     if (router_->home().hand_in(*this)) return true;
     place_ = place::idle;
+    begun_ = false;
     return false;
 }
 
 void operation::arrive() noexcept {
     place_ = place::idle;
     // Registered here and not in begin(): from a turn on, cancellation and completion are on one thread and can't cross.
-    if (auto* const cancel = cancellation()) {
-        if (!cancel->park(*this)) return end(errc::cancelled, "the request was cancelled before it was sent");
+    if (cancel_ != nullptr) {
+        if (!cancel_->park(*this)) return end(errc::cancelled, "the request was cancelled before it was sent");
         parked_ = true;
     }
     if (due() != reactor::clock::time_point::max()) router_->home().arm(*this, due());
@@ -63,11 +66,12 @@ void operation::leave() noexcept {
 
 void operation::finish() noexcept {
     leave();
+    begun_ = false;
     if (router_ == nullptr) return;  // a connection's own: no deadline, no cancellation
     router_->home().disarm(*this);
     if (!parked_) return;
     parked_ = false;
-    cancellation()->unpark();
+    cancel_->unpark();
 }
 
 void operation::end(reply_view answer) noexcept {

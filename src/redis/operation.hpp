@@ -49,11 +49,11 @@ public:
     virtual bool use_full_script() noexcept { return false; }
 
     /// Begins on `use_way`'s router, from any thread. Never ends inside this call. False: a stop was requested before, or the client is
-    /// closed; nothing was started.
-    bool begin(reactor::clock::time_point deadline);
+    /// closed; nothing was started. A stop of the chain of tasks that waits for it is requested in `cancel`; null: nowhere.
+    bool begin(reactor::clock::time_point deadline, detail::cancel_state* cancel);
     /// The way it will take, and whatever has to live as long (an aliasing pointer).
     void use_way(std::shared_ptr<router> way) noexcept { router_ = std::move(way); }
-    /// Unlinks it from wherever it is. From any thread, but not while another thread is completing it.
+    /// Unlinks it from wherever it is. From any thread, but not while another thread is ending it.
     void abandon() noexcept;
 
     place where() const noexcept { return place_; }
@@ -63,27 +63,26 @@ public:
     // What it wants; set before it begins.
     std::int16_t slot = -1;     ///< hash slot of its keys; -1: any node
     std::uint16_t replies = 1;  ///< how many the server will send
-    bool repeatable = false;    ///< may run twice: sent again when its reply was lost
-    bool fenced = false;        ///< answered by pushes, maybe by an error in-band, and then by the reply to a HELLO behind it
+    bool repeatable : 1 = false;  ///< may run twice: sent again when its reply was lost
+    bool fenced : 1 = false;    ///< answered by pushes, maybe by an error in-band, and then by the reply to a HELLO behind it
     bool asking = false;        ///< preceded by ASKING, once (a slot that moves)
 
 private:
     // Here, where padding has room for it; the rest of the state is below.
-    bool parked_ : 1 = false;        // registered with cancellation()
+    bool parked_ : 1 = false;        // registered with cancel_
     bool may_have_run_ : 1 = false;  // it was sent before, and that reply was lost
+    bool begun_ = false;             // and not ended; a byte of its own, which a destructor on another thread may read
 
 protected:
+    // Once begun it is in the turns' hands until it ends: on another thread not even its place may be looked at without the lock.
     ~operation() {
-        if (place_ != place::idle) abandon();
+        if (begun_ || place_ != place::idle) abandon();
     }
 
 private:
     friend class connection;
     friend class request_queue;
     friend class router;
-
-    /// Where a stop of the chain of tasks that waits for it is requested; null: nowhere.
-    virtual detail::cancel_state* cancellation() const noexcept { return nullptr; }
 
     void arrive() noexcept override;
     void fire() noexcept override;
@@ -96,6 +95,7 @@ private:
     void end(errc reason, std::string_view why) noexcept;
 
     std::shared_ptr<router> router_;   // null: a connection's own, without deadline and cancellation
+    detail::cancel_state* cancel_ = nullptr;
     request_queue* queue_ = nullptr;   // waiting or sent there
     std::uint32_t dropped_after_ = 0;  // sent: replies to drop behind this one's, of requests that were abandoned
     std::uint16_t outstanding_ = 0;    // sent: replies still to come

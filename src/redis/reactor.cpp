@@ -53,20 +53,20 @@ bool reactor::hand_in(arrival& item) {
 }
 
 void reactor::shut() noexcept {
-    {
-        std::lock_guard const guard{inbox_mutex_};
-        shut_ = true;
-        arrived_.splice(arrived_.end(), inbox_);
-    }
-    alarm_at_ = clock::time_point::min();  // none is set any more
-    alarm_->cancel();
-}
-
-void reactor::leave_executor() noexcept {
+    while (!outside_.empty()) outside_.front().end();
     std::lock_guard const guard{inbox_mutex_};
+    shut_ = true;
+    arrived_.splice(arrived_.end(), inbox_);
+    alarm_at_ = clock::time_point::min();  // none is set any more
     alarm_.reset();
     executor_ = {};
     blocks_here_ = {};
+}
+
+bool reactor::wait_outside(outside& item) noexcept {
+    if (shut_) return false;
+    outside_.push_back(item);
+    return true;
 }
 
 void reactor::take_back(arrival& item) noexcept {

@@ -69,6 +69,7 @@ public:
     /// `blocks_here` tells whether the calling thread runs the executor outside of a turn (the user's own executor).
     explicit reactor(asio::any_io_executor executor, std::function<bool()> blocks_here = {});
 
+    /// In a turn. Empty after `shut`.
     asio::any_io_executor const& executor() const noexcept { return executor_; }
 
     /// Inside a turn of this reactor, on this thread?
@@ -104,10 +105,22 @@ public:
     template <class F>
     void in_turn(F&& work);
 
+    /// Something that a coroutine waits for and that will be posted here. `end()` in a turn: the wait is over, or given up.
+    class outside : public list_hook {
+    public:
+        virtual void end() noexcept = 0;
+
+    protected:
+        ~outside() = default;
+    };
+
     // In a turn:
     clock::time_point now() const noexcept { return now_; }
-    /// The last turn: what arrives in it still arrives, then nothing is taken any more.
+    /// The last turn: what arrives in it still arrives, what is waited for outside is given up, then nothing is taken any more and
+    /// nothing of the executor is kept, whose context may go.
     void shut() noexcept;
+    /// False: shut, nobody would end it.
+    bool wait_outside(outside& item) noexcept;
     void at_end_of_turn(turn_end& work);
     /// What the end of the turn would do, now: in the middle of a long turn, so that the server has work meanwhile.
     void settle() noexcept;
@@ -117,9 +130,6 @@ public:
 
     /// Whatever is still at work further up the stack.
     void keep_for_this_turn(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }
-
-    /// After `shut`: the executor's context goes, and nothing of it may be kept.
-    void leave_executor() noexcept;
 
 private:
     template <class F>
@@ -140,6 +150,7 @@ private:
     boost::intrusive::list<arrival, boost::intrusive::constant_time_size<false>> arrived_;  // in this turn
     std::vector<turn_end*> endings_;
     std::vector<std::shared_ptr<void>> kept_;
+    boost::intrusive::list<outside, boost::intrusive::base_hook<list_hook>, boost::intrusive::constant_time_size<false>> outside_;
     base::timer_wheel wheel_;
     std::optional<asio::steady_timer> alarm_;
     clock::time_point alarm_at_ = clock::time_point::max();

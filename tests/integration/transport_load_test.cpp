@@ -6,6 +6,7 @@
 #include "support/failures.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/forms.hpp"
+#include "support/fragile.hpp"
 #include "support/redis_server.hpp"
 
 #include <gmock/gmock.h>
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <coroutine>
 #include <cstdint>
 #include <cstdio>
 #include <random>
@@ -65,34 +65,6 @@ void launch(task<void> work, tally& counts) {
         ++counts.ended;
     });
 }
-
-// A coroutine that somebody else may destroy while it waits.
-class fragile {
-public:
-    struct promise_type {
-        fragile get_return_object() { return fragile{std::coroutine_handle<promise_type>::from_promise(*this)}; }
-        std::suspend_never initial_suspend() noexcept { return {}; }
-        std::suspend_always final_suspend() noexcept { return {}; }
-        void return_void() {}
-        void unhandled_exception() {}
-    };
-
-    explicit fragile(std::coroutine_handle<promise_type> frame) : frame_{frame} {}
-    fragile(fragile&& other) noexcept : frame_{std::exchange(other.frame_, nullptr)} {}
-    fragile& operator=(fragile&& other) noexcept {
-        std::swap(frame_, other.frame_);
-        return *this;
-    }
-    ~fragile() { destroy(); }
-
-    void destroy() {
-        if (auto const frame = std::exchange(frame_, nullptr)) frame.destroy();
-    }
-    [[nodiscard]] bool waits() const { return frame_ && !frame_.done(); }
-
-private:
-    std::coroutine_handle<promise_type> frame_;
-};
 
 fragile ask_and_count(client& on, int id, int rounds, std::size_t size, tally& counts) {
     co_await ask(on, id, rounds, size, counts);

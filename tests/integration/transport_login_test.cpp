@@ -119,6 +119,21 @@ TYPED_TEST(transport_login, refuses_users_that_may_not_log_in) {
     EXPECT_EQ(TypeParam::template command<std::string>(narrow, "ACL", "WHOAMI"), "narrow") << "and nobody else";
 }
 
+TYPED_TEST(transport_login, is_the_user_it_was_told_to_be_also_without_a_password) {
+    redis_server server{{.users = {"guest on nopass ~* &* +@all", std::string{"locked on >"} + secret + " ~* &* +@all"}}};
+    client guest{{.url = server.url(), .user = "guest"}};
+    EXPECT_EQ(TypeParam::template command<std::string>(guest, "ACL", "WHOAMI"), "guest");
+    EXPECT_THAT(this->template refusal<authentication_error>({.url = server.url(), .user = "locked"}), HasSubstr("WRONGPASS"));
+}
+
+TYPED_TEST(transport_login, works_with_a_password_that_the_server_says_too) {
+    for (std::string const password : {"7", "no", "o", "master"}) {
+        redis_server server{{.password = password}};
+        client client{{.url = server.url(), .password = password, .command_timeout = 5s}};
+        EXPECT_EQ(TypeParam::command(client, "PING").text(), "PONG") << password;
+    }
+}
+
 TYPED_TEST(transport_login, goes_on_without_the_check_when_the_user_may_not_ask) {
     redis_server server{{.users = {std::string{"narrow on >"} + secret + " ~* &* +@all -info"}}};
     client client{server.url("narrow", secret)};

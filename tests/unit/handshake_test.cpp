@@ -24,7 +24,7 @@ using testing::Not;
 
 std::string said(handshake const& greeting, std::size_t replies) {
     resp::output out;
-    EXPECT_EQ(greeting.say(out), replies);
+    EXPECT_EQ(greeting.say(out, greeting.secret()), replies);
     return std::string{out.view()};
 }
 
@@ -36,6 +36,10 @@ std::vector<reply> answers(std::vector<std::string> const& texts) {
         parsed.emplace_back(parser.message());
     }
     return parsed;
+}
+
+void judge(handshake const& greeting, std::vector<std::string> const& texts) {
+    greeting.judge(answers(texts), greeting.secret());
 }
 
 std::string bulk(std::string const& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
@@ -68,22 +72,37 @@ TEST(handshake, asks_for_all_in_one_go) {
     EXPECT_THAT(said(greeting, 4), HasSubstr("$4\r\nAUTH\r\n$7\r\ndefault\r\n"));
 }
 
+// As `default` it would have other rights than the user it was told.
+TEST(handshake, logs_in_as_a_user_without_a_password) {
+    EXPECT_THAT(said({.user = "worker", .check_server = false}, 1), HasSubstr("$4\r\nAUTH\r\n$6\r\nworker\r\n$0\r\n\r\n"));
+}
+
+// A password may be a part of whatever the server says.
+TEST(handshake, understands_answers_in_which_the_password_occurs) {
+    for (auto const* const password : {"7", "7.0", ".", "no", "noeviction", "eviction", "master", "a", "e"}) {
+        handshake const greeting{.user = {}, .password = [=] { return std::string{password}; }, .require_master = true};
+        judge(greeting, {hello("7.0.0"), info("noeviction"), "*1\r\n" + bulk("master")});
+        EXPECT_THROW(judge(greeting, {hello("7.0.0"), info("allkeys-lru"), "*1\r\n" + bulk("master")}), unsuitable_server_error);
+        EXPECT_THROW(judge(greeting, {hello("6.0.7"), info("noeviction"), "*1\r\n" + bulk("master")}), unsuitable_server_error);
+    }
+}
+
 TEST(handshake, takes_servers_that_are_new_enough) {
     handshake const greeting;
     for (auto const* const version : {"7.0.0", "7.2.5", "8.0.1", "10.0.0", "255.255.255"})
-        greeting.judge(answers({hello(version), info("noeviction")}));
+        judge(greeting, {hello(version), info("noeviction")});
     for (auto const* const version : {"6.2.14", "5.0", "", "x"}) {
         EXPECT_THAT(failure<unsuitable_server_error>([&] {
-                        greeting.judge(answers({hello(version), info("noeviction")}));
+                        judge(greeting, {hello(version), info("noeviction")});
                     }),
                     HasSubstr("Redis 7.0 or newer"));
     }
     EXPECT_THAT(failure<unsuitable_server_error>([&] {
-                    greeting.judge(answers({"-ERR unknown command `HELLO`\r\n", "-ERR x\r\n"}));
+                    judge(greeting, {"-ERR unknown command `HELLO`\r\n", "-ERR x\r\n"});
                 }),
                 HasSubstr("Redis 7.0 or newer"));
-    EXPECT_THROW(greeting.judge(answers({"+PONG\r\n", info("noeviction")})), unavailable_error);
-    EXPECT_THROW(greeting.judge(answers({"%1\r\n" + bulk("version") + ":7\r\n", info("noeviction")})),
+    EXPECT_THROW(judge(greeting, {"+PONG\r\n", info("noeviction")}), unavailable_error);
+    EXPECT_THROW(judge(greeting, {"%1\r\n" + bulk("version") + ":7\r\n", info("noeviction")}),
                  unavailable_error);
 }
 
@@ -91,7 +110,7 @@ TEST(handshake, tells_apart_why_a_log_in_failed_and_never_shows_the_password) {
     auto const greeting = with_password();
     auto const refusal = [&](std::string const& text) {
         auto const why = failure<authentication_error>([&] {
-            greeting.judge(answers({"-" + text + "\r\n", "-ERR x\r\n"}));
+            judge(greeting, {"-" + text + "\r\n", "-ERR x\r\n"});
         });
         EXPECT_THAT(why, Not(HasSubstr("s3cr3t")));
         return why;
@@ -101,11 +120,11 @@ TEST(handshake, tells_apart_why_a_log_in_failed_and_never_shows_the_password) {
     EXPECT_THAT(refusal("NOPERM user worker can't run s3cr3t"), HasSubstr("NOPERM"));
     EXPECT_THAT(refusal("ERR AUTH s3cr3t failed"), HasSubstr("AUTH *** failed"));
     EXPECT_THAT(failure<authentication_error>([] {
-                    handshake{}.judge(answers({"-NOAUTH x\r\n", "-NOAUTH x\r\n"}));
+                    judge(handshake{}, {"-NOAUTH x\r\n", "-NOAUTH x\r\n"});
                 }),
                 HasSubstr("none is configured"));
     EXPECT_THAT(failure<unavailable_error>([&] {
-                    greeting.judge(answers({"-ERR max number of clients for s3cr3t\r\n", "-ERR x\r\n"}));
+                    judge(greeting, {"-ERR max number of clients for s3cr3t\r\n", "-ERR x\r\n"});
                 }),
                 AllOf(HasSubstr("max number of clients"), Not(HasSubstr("s3cr3t"))));
 }
@@ -115,33 +134,33 @@ TEST(handshake, refuses_servers_that_evict) {
     for (auto const* const policy : {"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu",
                                      "volatile-random", "volatile-ttl"}) {
         EXPECT_THAT(failure<unsuitable_server_error>([&] {
-                        handshake{}.judge(answers({hello("7.0.0"), info(policy)}));
+                        judge(handshake{}, {hello("7.0.0"), info(policy)});
                     }),
                     AllOf(HasSubstr(policy), HasSubstr("maxmemory-policy noeviction"), HasSubstr("allow_eviction")));
-        handshake{.allow_eviction = true}.judge(answers({hello("7.0.0"), info(policy)}));
+        judge(handshake{.allow_eviction = true}, {hello("7.0.0"), info(policy)});
     }
-    handshake{}.judge(answers({hello("7.0.0"), bulk("# Memory\r\n")}));
-    handshake{}.judge(answers({hello("7.0.0"), "-NOPERM no\r\n"}));
-    EXPECT_THROW(handshake{}.judge(answers({hello("7.0.0"), "-BUSY a script\r\n"})), unavailable_error);
+    judge(handshake{}, {hello("7.0.0"), bulk("# Memory\r\n")});
+    judge(handshake{}, {hello("7.0.0"), "-NOPERM no\r\n"});
+    EXPECT_THROW(judge(handshake{}, {hello("7.0.0"), "-BUSY a script\r\n"}), unavailable_error);
     set_log_hook(before);
 }
 
 TEST(handshake, wants_its_database_and_a_master) {
     handshake const in_three{.database = 3};
-    in_three.judge(answers({hello("7.0.0"), "+OK\r\n", info("noeviction")}));
+    judge(in_three, {hello("7.0.0"), "+OK\r\n", info("noeviction")});
     EXPECT_THAT(failure<unsuitable_server_error>([&] {
-                    in_three.judge(answers({hello("7.0.0"), "-ERR DB index is out of range\r\n", info("noeviction")}));
+                    judge(in_three, {hello("7.0.0"), "-ERR DB index is out of range\r\n", info("noeviction")});
                 }),
                 HasSubstr("database 3"));
-    EXPECT_THROW(in_three.judge(answers({hello("7.0.0"), "-BUSY x\r\n", "-BUSY x\r\n"})), unavailable_error);
+    EXPECT_THROW(judge(in_three, {hello("7.0.0"), "-BUSY x\r\n", "-BUSY x\r\n"}), unavailable_error);
     handshake const of_master{.check_server = false, .require_master = true};
-    of_master.judge(answers({hello("7.0.0"), "*1\r\n" + bulk("master")}));
+    judge(of_master, {hello("7.0.0"), "*1\r\n" + bulk("master")});
     EXPECT_THAT(failure<unavailable_error>([&] {
-                    of_master.judge(answers({hello("7.0.0"), "*1\r\n" + bulk("slave")}));
+                    judge(of_master, {hello("7.0.0"), "*1\r\n" + bulk("slave")});
                 }),
                 HasSubstr("no master"));
-    EXPECT_THROW(of_master.judge(answers({hello("7.0.0"), "*0\r\n"})), unavailable_error);
-    EXPECT_THROW(of_master.judge(answers({hello("7.0.0"), "-ERR no\r\n"})), unavailable_error);
+    EXPECT_THROW(judge(of_master, {hello("7.0.0"), "*0\r\n"}), unavailable_error);
+    EXPECT_THROW(judge(of_master, {hello("7.0.0"), "-ERR no\r\n"}), unavailable_error);
 }
 
 TEST(handshake, cleans_a_name_for_client_setname) {

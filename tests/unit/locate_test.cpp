@@ -163,6 +163,9 @@ TEST_F(password_file, that_is_of_no_use_is_named_with_the_reason) {
     says("No such file");
     std::filesystem::create_directory(path_);
     says("directory");
+    std::filesystem::remove(path_);
+    ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+    says("not a regular file");
 }
 
 }  // namespace

@@ -1,0 +1,74 @@
+// Coroutines that are destroyed while they wait: whatever they wait for lets go of them, on whichever thread that is.
+#include <lockstep/client.hpp>
+
+#include "support/eventually.hpp"
+#include "support/forms.hpp"
+#include "support/fragile.hpp"
+#include "support/redis_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+fragile wait_for_a_command(client& on, std::stop_token token) { co_await with_stop_token(on.async_command("PING"), token); }
+fragile wait_for_a_pipeline(client& on) {
+    pipeline commands;
+    commands.add("PING").add("ECHO", "x").add("PING");
+    co_await on.async_execute(std::move(commands));
+}
+fragile wait_for_a_transaction(client& on, std::stop_token token) {
+    transaction commands;
+    commands.add("PING").add("ECHO", "x");
+    co_await with_stop_token(on.async_execute(std::move(commands)), token);
+}
+
+// A request that can be cancelled is known to whoever may cancel it.
+TEST(transport_lifetime, forgets_a_destroyed_coroutine_that_could_have_been_cancelled) {
+    redis_server server;
+    client client{{.url = server.url(), .command_timeout = 60s}};
+    client.command("PING");
+    server.stop();
+    std::stop_source source;
+    std::vector<fragile> frames;
+    for (int i = 0; i < 10; ++i) {
+        frames.push_back(wait_for_a_command(client, source.get_token()));
+        frames.push_back(wait_for_a_pipeline(client));
+        frames.push_back(wait_for_a_transaction(client, source.get_token()));
+    }
+    EXPECT_TRUE(eventually([&] { return client.statistics().pending == 50; }));
+    frames.erase(frames.begin(), frames.begin() + 15);
+    EXPECT_EQ(client.statistics().pending, 25U);
+    source.request_stop();
+    EXPECT_TRUE(eventually([&] { return client.statistics().pending == 15; })) << "of five pipelines";
+    frames.clear();
+    EXPECT_EQ(client.statistics().pending, 0U);
+    server.cont();
+    EXPECT_EQ(client.command<std::string>("ECHO", "in step"), "in step");
+}
+
+// Destroyed at once, it may be on its way from one list to the next on the I/O thread.
+TEST(transport_lifetime, forgets_a_coroutine_that_is_destroyed_while_its_request_arrives) {
+    redis_server server;
+    client client{{.url = server.url(), .command_timeout = 60s}};
+    client.command("PING");
+    server.stop();
+    std::stop_source source;
+    for (int i = 0; i < 20'000; ++i) {
+        wait_for_a_command(client, source.get_token()).destroy();
+    }
+    EXPECT_TRUE(eventually([&] { return client.statistics().pending == 0; }));
+    server.cont();
+    EXPECT_EQ(client.command<std::string>("ECHO", "in step"), "in step");
+}
+
+}  // namespace
+}  // namespace lockstep::test

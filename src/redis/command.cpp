@@ -72,6 +72,8 @@ class plain_command final : public reply_operation {
 public:
     plain_command(std::shared_ptr<router> way, std::string_view bytes, command_terms const& terms) noexcept
         : reply_operation(std::move(way), bytes, terms) {}
+    plain_command(plain_command&&) noexcept = default;
+    ~plain_command() { abandon_if_begun(); }
     void encode(resp::output& out) override { out.append(bytes()); }
 };
 
@@ -81,6 +83,8 @@ public:
     script_command(std::shared_ptr<router> way, scripts::script const& script, std::size_t arguments, std::string_view bytes,
                    command_terms const& terms) noexcept
         : reply_operation(std::move(way), bytes, terms), script_(&script), arguments_(static_cast<std::uint32_t>(arguments)) {}
+    script_command(script_command&&) noexcept = default;
+    ~script_command() { abandon_if_begun(); }
 
     void encode(resp::output& out) override {
         resp::command_header(out, 2 + arguments_);
@@ -119,6 +123,7 @@ public:
         repeatable = terms.repeatable;
         replies = static_cast<std::uint16_t>(commands.size() + 2);
     }
+    ~transaction_operation() { abandon_if_begun(); }
 
     bool await_ready() const noexcept { return false; }
     template <class Promise>

@@ -74,9 +74,13 @@ private:
     bool begun_ = false;             // and not ended; a byte of its own, which a destructor on another thread may read
 
 protected:
-    // Once begun it is in the turns' hands until it ends: on another thread not even its place may be looked at without the lock.
     ~operation() {
         if (begun_ || place_ != place::idle) abandon();
+    }
+    /// First in the destructor of a final class that may be destroyed on any thread: until it is out of the turns' hands, one of them may
+    /// still call its virtual functions. Not even its place may be looked at without the lock.
+    void abandon_if_begun() noexcept {
+        if (begun_) abandon();
     }
 
 private:

@@ -22,6 +22,7 @@ namespace lockstep {
 
 template <class T = void>
 class task;
+class reply;
 
 namespace detail {
 
@@ -32,9 +33,18 @@ struct result_is_set {};
 template <class T>
 using stored = std::optional<std::conditional_t<std::is_void_v<T>, nothing, T>>;
 
-class promise_base {
-public:
-    /// A coroutine whose first parameter has a tail (the bytes of a request) gets room for it behind its frame: one allocation.
+/// Frames of finished coroutines are kept for the next ones, a bounded number of each size: steady use allocates nothing.
+void* allocate_frame(std::size_t size);
+void free_frame(void* memory, std::size_t size) noexcept;
+
+struct pooled_frames {
+    static void* operator new(std::size_t size) { return allocate_frame(size); }
+    static void operator delete(void* memory, std::size_t size) noexcept { free_frame(memory, size); }
+};
+
+/// For requests, of which very many may be parked: a coroutine whose first parameter has a tail (the bytes of a request) gets room for
+/// it behind its frame, in one allocation.
+struct tailed_frames {
     template <class First, class... Others>
         requires requires(First& first, char* at) { first.put_tail(at); }
     static void* operator new(std::size_t frame, First& first, Others const&...) {
@@ -44,7 +54,10 @@ public:
     }
     static void* operator new(std::size_t frame) { return ::operator new(frame); }
     static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+};
 
+class promise_base {
+public:
     std::suspend_always initial_suspend() const noexcept { return {}; }
 
     cancel_state* cancellation() const noexcept { return cancel_; }
@@ -83,7 +96,8 @@ private:
 };
 
 template <class T>
-class task_promise final : public promise_base {
+class task_promise final : public promise_base,
+                           public std::conditional_t<std::is_same_v<T, reply>, tailed_frames, pooled_frames> {
 public:
     task_promise() noexcept {}
     ~task_promise() {
@@ -122,7 +136,7 @@ private:
 };
 
 template <>
-class task_promise<void> final : public promise_base {
+class task_promise<void> final : public promise_base, public pooled_frames {
 public:
     inline task<void> get_return_object() noexcept;  // in task.hpp, where task<void> is complete
     void unhandled_exception() noexcept { error_ = std::current_exception(); }
@@ -218,7 +232,7 @@ private:
 
 /// A coroutine that belongs to nobody and frees itself.
 struct root {
-    struct promise_type : promise_base {
+    struct promise_type : promise_base, pooled_frames {
         root get_return_object() const noexcept { return {}; }
         std::suspend_never initial_suspend() const noexcept { return {}; }
         std::suspend_never final_suspend() const noexcept { return {}; }

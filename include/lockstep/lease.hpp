@@ -13,7 +13,7 @@
 /// Destruction releases: the request is queued and the destructor returns at once; the client owes it until the lease would have
 /// ended anyway. `release()` waits for it. Closing the client releases what is held.
 ///
-/// Threads: const functions from any thread; the others by one thread at a time. In a child made by fork() a lease does nothing.
+/// Threads: const functions from any thread; of the others one at a time, and the next when its task has ended. In a child made by fork() a lease does nothing.
 
 #include <lockstep/task.hpp>
 
@@ -44,7 +44,7 @@ public:
     /// False when there is nothing to release: default, moved from, released, detached. A lost lease is still true: see `valid`.
     explicit operator bool() const noexcept { return hold_ != nullptr; }
 
-    /// Grows with every new hold of this name, also after failover and expiry. Kept by renewal, hand-over and re-entry.
+    /// Grows with every new hold of this name, also after failover and expiry. Kept by renewal and re-entry; adopting may raise it.
     std::uint64_t fence() const noexcept { return fence_; }
     /// Still ours, as far as can be known here: not lost, and its time is not over.
     bool valid() const noexcept;
@@ -68,7 +68,7 @@ public:
     task<void> async_extend(std::chrono::milliseconds length);
 
     /// Gives up the object but not the hold: the lease gets a full ttl from now, is not renewed any more, and whoever calls
-    /// `adopt` with the token first has it, in any thread, process or program. Throws `lease_lost_error`.
+    /// `adopt` with the token first has it, in any thread, process or program. Throws `lease_lost_error`; whatever it throws, the lease is given back.
     std::string detach();
     task<std::string> async_detach();
     /// Takes over what was detached, with its fence or a larger one. A token works once: afterwards, or too late, `lease_lost_error`.

@@ -18,7 +18,7 @@ struct lease_options {
     std::optional<std::chrono::milliseconds> ttl{};
     /// Renew it for as long as it is held. False: it ends after `ttl` unless `extend` is called. [true]
     std::optional<bool> renew{};
-    /// How often, with ±20 % of jitter; 0: every third of `ttl`. [0]
+    /// How often, with ±20 % of jitter, at most every half of `ttl`; 0: every third of it. [0]
     std::optional<std::chrono::milliseconds> renew_every{};
     /// The longest hold: then it is not renewed any more and counts as lost. 0: no limit. [0]
     std::optional<std::chrono::milliseconds> max_hold{};

@@ -13,7 +13,7 @@
 /// each other, also across the slots of a Cluster. They are the same locks as `mutex` has under these names. When a name is not obtained,
 /// those obtained so far are given back.
 ///
-/// Failure and threads: as for `mutex`. `leases` are moved like a lease and release what they hold when destroyed.
+/// Failure and threads: as for `mutex`; `lease_lost_error` when one was lost while waiting for the others. `leases` are moved like a lease and release what they hold when destroyed.
 
 #include <lockstep/client.hpp>
 #include <lockstep/detail/acquirable.hpp>

@@ -46,7 +46,8 @@ public:
         return shared_.async_try_acquire_until(time);
     }
 
-    /// A writer becomes a reader and keeps its fence; readers that wait may enter. Throws `lease_lost_error`.
+    /// A writer becomes a reader and keeps its fence; readers that wait may enter. Tokens of the lease before do not trip any more. Throws
+    /// `lease_lost_error`; whatever it throws, the lease is given back.
     lease downgrade(lease writing);
     task<lease> async_downgrade(lease writing);
 
@@ -54,7 +55,7 @@ public:
         bool done = false;  ///< false: there are other readers, and `held` is the reader's lease as it was
         lease held;
     };
-    /// The only reader becomes the writer, with a larger fence, before those who wait. Throws `lease_lost_error`.
+    /// The only reader becomes the writer, with a larger fence, before those who wait. Throws as `downgrade`.
     upgrade try_upgrade(lease reading);
     task<upgrade> async_try_upgrade(lease reading);
 
@@ -69,6 +70,9 @@ public:
         return shared_.try_lock_until(time);
     }
     void unlock_shared() noexcept { shared_.unlock(); }
+    /// Of the calling thread's `lock_shared()`. Throw `not_held_error` without one.
+    std::uint64_t fence_shared() const { return shared_.fence(); }
+    std::stop_token stop_token_shared() const { return shared_.stop_token(); }
 
 private:
     struct readers : detail::lockable {

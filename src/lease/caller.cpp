@@ -35,9 +35,14 @@ void caller::arrive() noexcept {
     }
     stage_ = stage::inside;
     auto& room = *hold_.what()->where;
-    if (hold_.tenancy() != tenancy_ || (wish_ != wish::release && !hold_.is_valid(tenancy_))) {
+    if (hold_.tenancy() == tenancy_ && !hold_.is_valid(tenancy_)) hold_.lose("its time is over");
+    if (hold_.tenancy() != tenancy_) {
         return finish(make_error(errc::lease_lost, fmt::format("the lease of '{}' was lost", room.name())));
     }
+    if (hold_.heard_by != nullptr && wish_ != wish::release) {
+        return finish(make_error(errc::invalid_argument, "another request of this lease is under way; wait for its end first"));
+    }
+    hold_.settle_caller(make_error(errc::not_held, "the lease was released meanwhile"));
     hold_.heard_by = this;
     if (wish_ == wish::release) return room.released(hold_);
     hold_.prolong(*this, length_);

@@ -164,7 +164,7 @@ void hold::become(std::shared_ptr<target const> what, std::uint64_t number, std:
     auto const end = fmt::format_to_n(id_, sizeof id_, "{}.{}", client, number);
     id_size_ = static_cast<std::uint8_t>(end.size);
     state_ = state::idle;
-    told_ = renewing_ = uncertain_ = leaving_ = false;
+    told_ = renewing_ = uncertain_ = leaving_ = unused_ = false;
     wanted_by = nullptr;
     heard_by = nullptr;
     passes = 0;
@@ -242,12 +242,15 @@ void hold::encode(resp::output& out) {
             resp::bulk(out, ttl_.count());
             resp::bulk(out, std::string_view{what.rules});
             break;
-        default:
-            head(kind.release, leaving_ ? 3 : 2);
+        default: {
+            // What was used up by a grant that nobody got comes back.
+            bool const undoes = unused_ && what.mode == "consume";
+            head(kind.release, undoes ? 4 : leaving_ ? 3 : 2);
             resp::bulk(out, id());
             resp::bulk(out, std::string_view{what.rules});
-            if (leaving_) resp::bulk(out, std::string_view{"1"});
-            break;
+            if (leaving_ || undoes) resp::bulk(out, std::string_view{leaving_ ? "1" : ""});
+            if (undoes) resp::bulk(out, what.amount);
+        }
     }
 }
 
@@ -350,6 +353,7 @@ void hold::queued(answer const& said) noexcept {
 }
 
 void hold::give_up() noexcept {
+    unused_ = true;
     uncertain_ = uncertain_ || where() != place::idle;
     wanted_by = nullptr;
     token_ = {};

@@ -85,6 +85,11 @@ public:
     /// The push came: it may be ours.
     void told();
     void give_back() noexcept;
+    /// It was granted, and nobody gets it.
+    void give_back_unused() noexcept {
+        unused_ = true;
+        give_back();
+    }
     /// Nobody waits for it any more.
     void give_up() noexcept;
     /// Its time on the agenda has come.
@@ -165,6 +170,7 @@ private:
     bool whole_script_ = false;
     bool uncertain_ = false;     // something it asked for may still run
     bool leaving_ = false;       // given back because the client closes
+    bool unused_ = false;        // given back before anybody had it
     clock::time_point agenda_time_{};
     base::boot_clock::time_point sent_at_{};      // what the answer under way counts from
     base::boot_clock::time_point held_since_{};

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <optional>
 
 namespace lockstep {
 namespace {
@@ -37,8 +38,8 @@ task<void> run_extend(engine::hold_reference held, std::uint64_t tenancy, millis
 task<std::string> run_detach(lease mine) {
     auto& held = *hold::of(mine);
     auto const what = held.what();
-    auto const token = fmt::format("{} {} {} {} {}", token_mark, what->where->kind().word, held.id(), what->how.ttl.count(),
-                                   base::encode_name(what->where->name()));
+    auto const token = fmt::format("{} {} {} {} {} {}", token_mark, what->where->kind().word, held.id(), what->how.ttl.count(),
+                                   what->how.retention.count(), base::encode_name(what->where->name()));
     caller call{held, hold::tenancy_of(mine), caller::wish::detach, what->how.ttl};
     co_await call;
     co_return token;
@@ -48,8 +49,17 @@ struct token_parts {
     engine::kind const* what;
     std::string hold;
     milliseconds ttl;
+    milliseconds retention;
     std::string name;
 };
+
+/// Nothing: not a number.
+std::optional<milliseconds> as_time(std::string_view text) {
+    std::int64_t ms = 0;
+    auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), ms);
+    if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return milliseconds{ms};
+}
 
 token_parts parse_token(std::string_view token) {
     auto rest = token;
@@ -62,15 +72,13 @@ token_parts parse_token(std::string_view token) {
     auto const mark = next();
     auto const* const what = engine::find_kind(next());
     std::string const held{next()};
-    auto const ttl = next();
-    std::int64_t ms = 0;
-    auto const [end, problem] = std::from_chars(ttl.data(), ttl.data() + ttl.size(), ms);
+    auto const ttl = as_time(next());
+    auto const retention = as_time(next());
     auto const name = base::decode_name(rest);
-    if (mark != token_mark || what == nullptr || held.empty() || problem != std::errc{} || end != ttl.data() + ttl.size() || !name ||
-        name->empty()) {
+    if (mark != token_mark || what == nullptr || held.empty() || !ttl || !retention || !name || name->empty()) {
         throw invalid_argument_error("this is no token of a detached lease; it must be the text that detach() returned");
     }
-    return {what, held, milliseconds{ms}, *name};
+    return {what, held, *ttl, *retention, *name};
 }
 
 }  // namespace
@@ -96,9 +104,12 @@ hold& lease::required() const {
     return *hold_;
 }
 
-bool lease::valid() const noexcept { return hold_ != nullptr && hold_->is_valid(tenancy_); }
+bool lease::valid() const noexcept { return remaining() > milliseconds::zero(); }
 
-milliseconds lease::remaining() const noexcept { return hold_ == nullptr ? milliseconds::zero() : hold_->remaining(tenancy_); }
+milliseconds lease::remaining() const noexcept {
+    if (hold_ == nullptr || !hold_->what()->where->owner()->same_process()) return milliseconds::zero();
+    return hold_->remaining(tenancy_);
+}
 
 std::string lease::name() const { return required().what()->where->name(); }
 
@@ -149,7 +160,7 @@ task<lease> lease::async_adopt(client& by, std::string_view token) {
     auto const& core = detail::core_access::of(by);
     core->require_same_process();
     auto parts = parse_token(token);
-    auto what = engine::hub::of(*core).target_for(core, *parts.what, parts.name, {.ttl = parts.ttl});
+    auto what = engine::hub::of(*core).target_for(core, *parts.what, parts.name, {.ttl = parts.ttl, .retention = parts.retention});
     return engine::adopt(std::make_shared<engine::target const>(std::move(what)), std::move(parts.hold));
 }
 

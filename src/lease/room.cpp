@@ -90,9 +90,11 @@ void room::ask_for_all() noexcept {
 }
 
 milliseconds room::budget_of(hold const& held) const noexcept {
-    if (held.wanted_by == nullptr || held.wanted_by->how().deadline == waiter::clock::time_point::max()) return longest_budget;
-    auto const left = std::chrono::ceil<milliseconds>(held.wanted_by->how().deadline - owner_->home().now());
-    return std::clamp(left, milliseconds{10}, longest_budget);
+    auto const now = owner_->home().now();
+    auto const most = std::min(longest_budget, std::chrono::ceil<milliseconds>(owner_->deadline({}) - now));
+    if (held.wanted_by == nullptr || held.wanted_by->how().deadline == waiter::clock::time_point::max()) return most;
+    auto const left = std::chrono::ceil<milliseconds>(held.wanted_by->how().deadline - now);
+    return std::clamp(left, milliseconds{10}, std::max(most, milliseconds{10}));
 }
 
 void room::fail_all(errc reason, std::string_view why) noexcept {
@@ -119,7 +121,7 @@ void room::granted(hold& held, answer const& said) noexcept {
     // Nobody is left who wants it; or the answer took longer than the lease lasts.
     if (!for_all && who != nullptr) who->own = nullptr;
     held.wanted_by = nullptr;
-    held.give_back();
+    held.give_back_unused();
     if (who == nullptr) return;
     if (for_all) return ask_for_all();
     enter(*who);

@@ -3,7 +3,8 @@
   KEYS[1]  pool     hash
   ARGV[1]  hold     id of the hold
   ARGV[2]  rules    as in lock_acquire
-  ARGV[3]  leaving  if given, also tell the one behind: the caller will not be there to look after the claim window
+  ARGV[3]  leaving  if '1', also tell the one behind: the caller will not be there to look after the claim window
+  ARGV[4]  unused   if given: nobody had any use of the hold, so this is how many permits come back if it has used them up
   Returns  1 (released, nobody waited) | {'released', now_ms, first hold it was offered to or '', how many heard (-1: cannot be known)}
            | {'cancelled', now_ms} | {'gone', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
@@ -12,12 +13,12 @@ local call, hold, rules = redis.call, ARGV[1], ARGV[2]
 -- The short ways when nobody waits: the only hold, or one of several that shares nothing with them. The last one moves into its slot.
 local short = call('HMGET', KEYS[1], 'i' .. hold, 'n', 'h', 'v')
 local n, head = short[2], short[3]
-if short[1] and n == '1' and not head and short[4] == '2' then
+if short[1] and n == '1' and not head and short[4] == '2' and not ARGV[4] then
     call('HDEL', KEYS[1], 'n', 'u', 'o1', 'i' .. hold)
     return 1
 end
 local index, amount, more = string.match(short[1] or '', '^(%S+) (%S+) %S+ %S+(.*)$')
-if index and not head and short[4] == '2' and not string.find(more, ' g', 1, true) then
+if index and not head and short[4] == '2' and not ARGV[4] and not string.find(more, ' g', 1, true) then
     local q = call('HMGET', KEYS[1], 'u', 'o' .. n)
     local set = {'n', n - 1, 'u', (q[1] or 0) - amount}
     if index ~= n then
@@ -59,6 +60,7 @@ end
 trust()
 local answer = {'gone', now}
 if mine then
+    if ARGV[4] and mine.mode == 'c' and mine.state == 'held' then count = count + ARGV[4] end
     drop(mine)
     answer = {'released', now, '', 0}
 elseif ticket then
@@ -68,7 +70,7 @@ end
 settle()
 local first, heard = pass_on()
 if answer[1] == 'released' then answer[3], answer[4] = first, heard end
-if ARGV[3] and head and first ~= '' then
+if ARGV[3] == '1' and head and first ~= '' then
     local second = node(start and start <= tail and start or head)[1]
     tell(string.match(second, '^[^.]+'), second)
 end

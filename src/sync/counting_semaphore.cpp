@@ -29,6 +29,9 @@ target_pointer target_with(client& by, std::string_view name, semaphore_options 
     if (options.max_permits < 1 || options.max_permits > 1'000'000'000) {
         throw invalid_argument_error(fmt::format("max_permits must be 1 to 1,000,000,000, not {}", options.max_permits));
     }
+    if (options.lease_ttl < std::chrono::seconds{1} || options.lease_ttl > std::chrono::hours{24 * 30}) {
+        throw invalid_argument_error(fmt::format("lease_ttl must be 1 s to 30 days, not {} ms", options.lease_ttl.count()));
+    }
     auto lease = options.lease;
     lease.retention = options.lease_ttl;
     return detail::make_target(by, engine::semaphore_kind, name, lease);

@@ -44,9 +44,11 @@ task<std::optional<leases>> take_in_order(std::vector<target_pointer> names, std
 
 task<leases> take_all(std::vector<target_pointer> names, std::vector<std::size_t> order) {
     auto const limit = names.front()->how.wait_limit;
+    auto const attempts = names.front()->how.attempts;
     auto const until = limit.count() == 0 ? clock::time_point::max() : clock::now() + limit;
     auto work = take_in_order(std::move(names), std::move(order), until);
     auto got = co_await std::move(work);
+    if (!got && attempts != 0) throw timeout_error(fmt::format("not all names were obtained in {} attempts each", attempts));
     if (!got) throw timeout_error(fmt::format("not all names were obtained within {} ms", limit.count()));
     co_return std::move(*got);
 }

@@ -82,6 +82,24 @@ TYPED_TEST(event_contract, passes_a_signal_on_when_its_waiter_gives_up) {
     EXPECT_TRUE(second.get());
 }
 
+// The signal is taken at the server while nobody here waits for it any more.
+TYPED_TEST(event_contract, gives_a_signal_back_that_came_too_late) {
+    EXPECT_FALSE(this->wait(this->b, this->of_b, 0ms));
+    for (int i = 0; i < 10; ++i) {
+        this->set(this->a, this->of_a);
+        std::stop_source stop;
+        this->server.stop();
+        begun late{with_stop_token(as_true(this->of_b.async_wait()), stop.get_token())};
+        mutex_in<TypeParam>::run_turn(this->b);
+        mutex_in<TypeParam>::run_turn(this->b);
+        stop.request_stop();
+        EXPECT_EQ(ending_of([&] { late.get(); }).reason, errc::cancelled);
+        this->server.cont();
+        EXPECT_TRUE(this->wait(this->a, this->of_a, 5s)) << "round " << i;
+    }
+    EXPECT_FALSE(this->is_set(this->a, this->of_a)) << "given back once";
+}
+
 TYPED_TEST(event_contract, counts_a_signal_once_though_its_reply_is_lost) {
     fault_proxy proxy{this->server.address()};
     client far{proxy.url()};

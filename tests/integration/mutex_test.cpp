@@ -144,6 +144,31 @@ TYPED_TEST(mutex_contract, can_be_extended_by_hand) {
     EXPECT_FALSE(held.valid());
 }
 
+TYPED_TEST(mutex_contract, does_one_thing_with_a_lease_at_a_time) {
+    using on = mutex_in<TypeParam>;
+    auto held = on::acquire(this->a, this->of_a);
+    this->server.stop();
+    begun first{as_true(held.async_extend(60s))};
+    on::run_turn(this->a);
+    EXPECT_EQ(ending_of([&] { held.extend(60s); }).reason, errc::invalid_argument);
+    begun last{as_true(held.async_release())};
+    EXPECT_EQ(ending_of([&] { first.get(); }).reason, errc::not_held);
+    this->server.cont();
+    EXPECT_TRUE(last.get());
+    EXPECT_EQ(held_at(this->server, "name"), "");
+}
+
+TYPED_TEST(mutex_contract, is_lost_for_good_when_its_token_has_tripped) {
+    using on = mutex_in<TypeParam>;
+    mutex brief{this->a, "name", {.ttl = 100ms, .renew = false}};
+    for (int i = 0; i < 5; ++i) {
+        auto held = on::acquire(this->a, brief);
+        auto const token = held.stop_token();
+        while (!token.stop_requested()) std::this_thread::yield();
+        EXPECT_EQ(ending_of([&] { on::release(this->a, held); }).reason, errc::lease_lost);
+    }
+}
+
 TYPED_TEST(mutex_contract, ends_with_max_hold_though_it_is_renewed) {
     using on = mutex_in<TypeParam>;
     mutex limited{this->a, "name", {.ttl = 150ms, .max_hold = 400ms}};

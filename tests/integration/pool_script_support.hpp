@@ -54,6 +54,9 @@ public:
         return parse(run(scripts::pool_renew, {hold, text(length), rules}));
     }
     pool_answer release(std::string const& hold) { return parse(run(scripts::pool_release, {hold, rules})); }
+    pool_answer release_unused(std::string const& hold, std::int64_t amount) {
+        return parse(run(scripts::pool_release, {hold, rules, "", text(amount)}));
+    }
     pool_answer release_leaving(std::string const& hold) {
         return parse(run(scripts::pool_release, {hold, rules, "1"}));
     }

@@ -440,6 +440,18 @@ TEST_F(pool_script, passes_a_signal_on_that_was_offered_and_not_taken) {
     EXPECT_EQ(pool.read(), (look{0, 0, 1, 0}));
 }
 
+TEST_F(pool_script, takes_a_signal_back_that_nobody_had_any_use_of) {
+    pool.add(1, "s", 1);
+    ASSERT_EQ(pool.wait("a.1").word, "granted");
+    EXPECT_EQ(pool.release_unused("a.1", 1).word, "released");
+    EXPECT_EQ(pool.release_unused("a.1", 1).word, "gone") << "once";
+    ASSERT_EQ(pool.wait("a.2").word, "granted");
+    EXPECT_EQ(pool.wait("b.1").word, "queued");
+    EXPECT_EQ(pool.release_unused("a.2", 1).offered_to, "b.1") << "who waits gets it";
+    EXPECT_EQ(pool.release_unused("b.1", 1).word, "released") << "which was only offered: nothing more comes back";
+    EXPECT_EQ(pool.read().available, 1);
+}
+
 TEST_F(pool_script, counts_a_signal_once_that_is_sent_again) {
     for (std::int64_t const sequence : {1, 1, 2, 1, 2, 7, 7}) EXPECT_EQ(pool.add(1, "s", sequence).word, "added");
     pool.add(1, "other", 1);

@@ -31,9 +31,12 @@ int current_generation() {
     return forks.load(std::memory_order_relaxed);
 }
 
+/// Times beyond this are as good as for ever, and sums of them with a point in time must not overflow.
+constexpr std::chrono::hours longest{24 * 365 * 10};
+
 redis::connection_settings settings_of(client_options const& options, redis::location const& where) {
     redis::connection_settings settings{};
-    settings.connect_timeout = where.connect_timeout.value_or(options.connect_timeout);
+    settings.connect_timeout = std::min<std::chrono::milliseconds>(where.connect_timeout.value_or(options.connect_timeout), longest);
     settings.reconnect_min = options.reconnect_min;
     settings.reconnect_max = options.reconnect_max;
     settings.keepalive_interval = options.keepalive_interval;
@@ -59,7 +62,12 @@ redis::handshake greeting_of(client_options const& options, redis::location cons
     return greeting;
 }
 
-void check(client_options const& options) {
+void check(client_options& options) {
+    for (auto* const one : {&options.connect_timeout, &options.command_timeout, &options.reconnect_min, &options.reconnect_max,
+                            &options.keepalive_interval, &options.keepalive_timeout}) {
+        *one = std::min<std::chrono::milliseconds>(*one, longest);
+    }
+    options.batch_delay = std::min<std::chrono::microseconds>(options.batch_delay, longest);
     auto const positive = [](auto value, char const* name) {
         if (value <= value.zero()) throw invalid_argument_error(fmt::format("{} must be longer than 0", name));
     };
@@ -187,7 +195,7 @@ void core::set_key_position(std::string const& command, int position) {
 
 redis::reactor::clock::time_point core::deadline(std::chrono::milliseconds time) const noexcept {
     auto const effective = time.count() > 0 ? time : where_.command_timeout.value_or(options_.command_timeout);
-    return (home_->here() ? home_->now() : redis::reactor::clock::now()) + effective;
+    return (home_->here() ? home_->now() : redis::reactor::clock::now()) + std::min<std::chrono::milliseconds>(effective, longest);
 }
 
 void core::require_blocking_is_allowed() const { home_->require_blocking_is_allowed(); }

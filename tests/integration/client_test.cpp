@@ -335,6 +335,25 @@ TEST(client_test, refuses_options_that_make_no_sense_and_says_what_does) {
     EXPECT_THROW(client{""}, invalid_argument_error);
 }
 
+TEST(client_test, takes_the_longest_times_for_ever) {
+    redis_server server;
+    constexpr auto longest = std::chrono::milliseconds::max();
+    client client{{.url = server.url(),
+                   .connect_timeout = longest,
+                   .command_timeout = longest,
+                   .reconnect_min = longest,
+                   .reconnect_max = longest,
+                   .keepalive_interval = longest,
+                   .keepalive_timeout = longest}};
+    EXPECT_EQ(client.command("PING").text(), "PONG");
+    EXPECT_EQ(client.execute(request{"PING"}.within(longest)).text(), "PONG");
+    EXPECT_EQ(client.execute(pipeline{}.add("PING").within(longest)).size(), 1U);
+    server.must({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    EXPECT_TRUE(eventually([&] { return client.statistics().connects == 2; })) << "the first attempt needs no pause";
+    EXPECT_THROW(request{"PING"}.within(-1ms), invalid_argument_error);
+    EXPECT_THROW(transaction{}.add("PING").within(-1ms), invalid_argument_error);
+}
+
 TEST(client_test, selects_the_database_of_the_url) {
     redis_server server{{.tcp = true}};
     client in_three{server.url() + "/3"};

@@ -146,6 +146,7 @@ task<void> connection::greet() {
     greeting_.judge(std::exchange(greeting_answers_, {}), secret);
     state_ = state::ready;
     trouble_.clear();
+    logged_.clear();
     ++generation_;
     ++counters_.connects;
     heard_ = ready_since_ = home_->now();
@@ -185,7 +186,7 @@ void connection::refuse_all(std::exception_ptr problem) noexcept {
     state_ = state::refused;
     refusal_ = reason;
     trouble_ = peer_ == endpoint{} ? text : fmt::format("{}: {}", to_string(peer_), text);  // none: it was not found
-    log(log_level::error, trouble_);
+    if (std::exchange(logged_, trouble_) != trouble_) log(log_level::error, trouble_);
     queue_.fail_all(reason, trouble_);
     if (events_ != nullptr) events_->refused(*this, reason, trouble_);
 }

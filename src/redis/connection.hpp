@@ -157,6 +157,7 @@ private:
     std::shared_ptr<channel> channel_;
     endpoint peer_;
     std::string trouble_;
+    std::string logged_;  // the refusal that was logged last: once is enough, however often it is tried
     errc refusal_{};
     std::uint64_t generation_ = 0;
     reactor::clock::time_point attempt_ends_{};

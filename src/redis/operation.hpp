@@ -72,9 +72,13 @@ private:
     bool begun_ = false;             // and not ended; a byte of its own, which a destructor on another thread may read
 
 protected:
-    // Once begun it is in the turns' hands until it ends: on another thread not even its place may be looked at without the lock.
     ~operation() {
-        if (begun_ || place_ != place::idle) abandon();
+        if (place_ != place::idle) abandon();  // a connection's own, destroyed in a turn
+    }
+    /// For the destructor of each class that begins: the first thing it does, as a turn on another thread may be using all of the object
+    /// until then. Not even its place may be looked at without the lock.
+    void withdraw() noexcept {
+        if (begun_) abandon();
     }
 
 private:

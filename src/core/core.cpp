@@ -136,11 +136,12 @@ std::shared_ptr<core> core::make(client_options const& options, std::optional<ho
 
 core::~core() {
     close();
-    // The last owner may be a coroutine that a connection has just resumed: then the connection must outlive this turn.
-    if (home_->here()) {
+    // The last owner may be a coroutine that a connection has just resumed: then the connection must outlive that turn.
+    home_->locked([this] {
+        if (!home_->in_a_turn()) return;
         home_->keep_for_this_turn(std::move(way_));
         home_->keep_for_this_turn(std::move(bus_));
-    }
+    });
     if (thread_) thread_->finish();
 }
 
@@ -198,7 +199,10 @@ redis::reactor::clock::time_point core::deadline(std::chrono::milliseconds time)
     return (home_->here() ? home_->now() : redis::reactor::clock::now()) + std::min<std::chrono::milliseconds>(effective, longest);
 }
 
-void core::require_blocking_is_allowed() const { home_->require_blocking_is_allowed(); }
+void core::require_blocking_is_allowed() const {
+    require_same_process();  // first: in a child of fork() a lock may be held by a thread that is not there
+    home_->require_blocking_is_allowed();
+}
 
 bool core::same_process() const noexcept { return forks.load(std::memory_order_relaxed) == fork_generation_; }
 

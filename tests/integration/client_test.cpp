@@ -70,6 +70,18 @@ TYPED_TEST(client_contract, throws_what_the_server_answers_and_goes_on) {
     EXPECT_EQ(client.statistics().connects, 1U);
 }
 
+// It has run, whatever the first word of its error means when the server itself says it.
+TYPED_TEST(client_contract, runs_a_script_once_that_returns_an_error_of_its_own) {
+    auto& client = this->to_server;
+    for (std::string const error : {"BUSY held", "LOADING x", "TRYAGAIN x", "READONLY mode", "NOAUTH x", "CLUSTERDOWN x", "MASTERDOWN x"}) {
+        TypeParam::command(client, "DEL", "runs");
+        auto const script = "redis.call('INCR', KEYS[1]) return redis.error_reply('" + error + "')";
+        EXPECT_EQ(failure<server_error>([&] { TypeParam::command(client, "EVAL", script, 1, "runs"); }), error);
+        EXPECT_EQ(TypeParam::template command<int>(client, "GET", "runs"), 1);
+    }
+    EXPECT_EQ(client.statistics().connects, 1U);
+}
+
 TYPED_TEST(client_contract, answers_a_pipeline_in_order_with_errors_as_replies) {
     auto const replies = TypeParam::execute(
         this->to_server, pipeline{}.add("SET", "a", 1).add("LPUSH", "a", "x").add("INCR", "a").add("GET", "none"));

@@ -125,7 +125,7 @@ task<void> connection::establish() {
     parser_.reset();
     channel_ = std::make_shared<channel>(home_, static_cast<channel::user&>(*this));
     auto const stream = channel_;
-    co_await stream->open(where, settings_.tls.get(), settings_.server_name);
+    co_await stream->open(where, settings_.tls.get(), settings_.server_name, failures_);
     if (state_ == state::closed) throw cancelled_error("closed");
     co_await greet();
 }
@@ -158,6 +158,7 @@ task<void> connection::greet() {
 
 void connection::refuse_all(std::exception_ptr problem) noexcept {
     greeting_expected_ = 0;
+    ++failures_;
     home_->disarm(*this);
     state_ = state::pausing;
     errc reason = errc::unavailable;

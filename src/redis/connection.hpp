@@ -160,6 +160,7 @@ private:
     std::string logged_;  // the refusal that was logged last: once is enough, however often it is tried
     errc refusal_{};
     std::uint64_t generation_ = 0;
+    std::size_t failures_ = 0;  // to connect, since ever
     reactor::clock::time_point attempt_ends_{};
     reactor::clock::time_point ready_since_{};
     reactor::clock::time_point heard_{};

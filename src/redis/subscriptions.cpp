@@ -104,6 +104,7 @@ void subscriptions::add(channel_kind kind, std::string const& channel, listener&
 void subscriptions::remove(channel_kind kind, std::string const& channel, listener& who) noexcept {
     auto const found = channels_.find({kind, channel});
     if (found == channels_.end()) return;
+    if (telling_ != 0) gone_.push_back(&who);
     std::erase(found->second.listeners, &who);
     if (!found->second.listeners.empty()) return;
     auto* const at = found->second.at;
@@ -113,16 +114,15 @@ void subscriptions::remove(channel_kind kind, std::string const& channel, listen
 
 template <class F>
 void subscriptions::tell(key const& which, F what) noexcept {
-    // A listener may remove itself or others while it is told.
-    auto found = channels_.find(which);
+    auto const found = channels_.find(which);
     if (found == channels_.end()) return;
+    // A listener may remove itself or others while it is told.
     auto const listeners = found->second.listeners;
+    ++telling_;
     for (auto* const who : listeners) {
-        found = channels_.find(which);
-        if (found == channels_.end()) return;
-        auto const& now = found->second.listeners;
-        if (std::find(now.begin(), now.end(), who) != now.end()) what(*who);
+        if (std::find(gone_.begin(), gone_.end(), who) == gone_.end()) what(*who);
     }
+    if (--telling_ == 0) gone_.clear();
 }
 
 template <class F>

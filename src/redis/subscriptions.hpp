@@ -97,6 +97,8 @@ private:
     placer& placer_;
     std::map<key, entry> channels_;
     std::vector<std::unique_ptr<call>> calls_;
+    int telling_ = 0;              // listeners are being told something,
+    std::vector<listener*> gone_;  // and these have left meanwhile
 };
 
 }  // namespace lockstep::redis

@@ -11,7 +11,8 @@
 ///     auto client = lockstep::make_client(context.get_executor());        // no thread of its own
 ///
 /// What is awaited or given a token resumes on the associated executor and obeys the associated cancellation slot: a cancelled task
-/// ends in `cancelled_error`. (Direct `co_await client.async_command(...)` inside `asio::awaitable` does not compile: Boost 1.81's
+/// ends in `cancelled_error`. Its context must outlive the request, unless the client lives on the same one: close the client, or let its
+/// requests end, before you destroy a context that awaits them. (Direct `co_await client.async_command(...)` inside `asio::awaitable` does not compile: Boost 1.81's
 /// bridge for foreign awaitables is broken, so the bridge is explicit.)
 
 #include <lockstep/client.hpp>

@@ -49,6 +49,9 @@ private:
 
 std::string encode_command(std::span<argument const> arguments);
 
+/// Throws `invalid_argument_error` when it is negative.
+std::chrono::milliseconds checked_time(std::chrono::milliseconds time);
+
 template <class T>
 task<T> converted(task<reply> answer) {
     reply const value = co_await std::move(answer);
@@ -79,9 +82,9 @@ public:
     static request from(std::span<std::string_view const> arguments);
     static request from(std::span<detail::argument const> arguments);
 
-    /// Its time, instead of the client's `command_timeout`.
-    request& within(std::chrono::milliseconds time) & noexcept { return time_ = time, *this; }
-    request&& within(std::chrono::milliseconds time) && noexcept { return time_ = time, std::move(*this); }
+    /// Its time, instead of the client's `command_timeout`; 0: that. Throws `invalid_argument_error` when it is negative.
+    request& within(std::chrono::milliseconds time) & { return time_ = detail::checked_time(time), *this; }
+    request&& within(std::chrono::milliseconds time) && { return std::move(within(time)); }
     /// It may run twice: when the connection breaks before the reply came, it is sent again instead of ending in `indeterminate_error`.
     request& repeatable() & noexcept { return repeatable_ = true, *this; }
     request&& repeatable() && noexcept { return repeatable_ = true, std::move(*this); }
@@ -112,8 +115,8 @@ public:
     Derived&& add(std::string_view name, Args const&... args) && {
         return std::move(add(name, args...));
     }
-    Derived& within(std::chrono::milliseconds time) & noexcept { return time_ = time, static_cast<Derived&>(*this); }
-    Derived&& within(std::chrono::milliseconds time) && noexcept { return std::move(within(time)); }
+    Derived& within(std::chrono::milliseconds time) & { return time_ = checked_time(time), static_cast<Derived&>(*this); }
+    Derived&& within(std::chrono::milliseconds time) && { return std::move(within(time)); }
     Derived& repeatable() & noexcept { return repeatable_ = true, static_cast<Derived&>(*this); }
     Derived&& repeatable() && noexcept { return std::move(repeatable()); }
 
@@ -131,6 +134,9 @@ private:
 }  // namespace detail
 
 /// Commands that leave together and run in order, with others' between them. Each has its own reply, errors included as replies.
+/// The order holds as long as the server takes them: one that it refuses for the moment (LOADING, BUSY, TRYAGAIN ...) is sent again a
+/// little later, by itself, so others may run before it. So too in a Cluster for commands of several slots. Where the order matters, use
+/// a transaction.
 class pipeline : public detail::command_list<pipeline> {};
 
 /// Commands that run together, with nobody's between them (MULTI, EXEC). In a Cluster all keys must share a slot.

@@ -33,9 +33,12 @@ int current_generation() {
     return forks.load(std::memory_order_relaxed);
 }
 
+/// Times beyond this are as good as for ever, and sums of them with a point in time must not overflow.
+constexpr std::chrono::hours longest{24 * 365 * 10};
+
 redis::connection_settings settings_of(client_options const& options, redis::location const& where) {
     redis::connection_settings settings{};
-    settings.connect_timeout = where.connect_timeout.value_or(options.connect_timeout);
+    settings.connect_timeout = std::min<std::chrono::milliseconds>(where.connect_timeout.value_or(options.connect_timeout), longest);
     settings.reconnect_min = options.reconnect_min;
     settings.reconnect_max = options.reconnect_max;
     settings.keepalive_interval = options.keepalive_interval;
@@ -61,7 +64,12 @@ redis::handshake greeting_of(client_options const& options, redis::location cons
     return greeting;
 }
 
-void check(client_options const& options) {
+void check(client_options& options) {
+    for (auto* const one : {&options.connect_timeout, &options.command_timeout, &options.reconnect_min, &options.reconnect_max,
+                            &options.keepalive_interval, &options.keepalive_timeout}) {
+        *one = std::min<std::chrono::milliseconds>(*one, longest);
+    }
+    options.batch_delay = std::min<std::chrono::microseconds>(options.batch_delay, longest);
     auto const positive = [](auto value, char const* name) {
         if (value <= value.zero()) throw invalid_argument_error(fmt::format("{} must be longer than 0", name));
     };
@@ -130,11 +138,12 @@ std::shared_ptr<core> core::make(client_options const& options, std::optional<ho
 
 core::~core() {
     close();
-    // The last owner may be a coroutine that a connection has just resumed: then the connection must outlive this turn.
-    if (home_->here()) {
+    // The last owner may be a coroutine that a connection has just resumed: then the connection must outlive that turn.
+    home_->locked([this] {
+        if (!home_->in_a_turn()) return;
         home_->keep_for_this_turn(std::move(way_));
         home_->keep_for_this_turn(std::move(bus_));
-    }
+    });
     if (thread_) thread_->finish();
 }
 
@@ -196,10 +205,13 @@ core::extension& core::extend(std::string const& name, std::function<std::unique
 
 redis::reactor::clock::time_point core::deadline(std::chrono::milliseconds time) const noexcept {
     auto const effective = time.count() > 0 ? time : where_.command_timeout.value_or(options_.command_timeout);
-    return (home_->here() ? home_->now() : redis::reactor::clock::now()) + effective;
+    return (home_->here() ? home_->now() : redis::reactor::clock::now()) + std::min<std::chrono::milliseconds>(effective, longest);
 }
 
-void core::require_blocking_is_allowed() const { home_->require_blocking_is_allowed(); }
+void core::require_blocking_is_allowed() const {
+    require_same_process();  // first: in a child of fork() a lock may be held by a thread that is not there
+    home_->require_blocking_is_allowed();
+}
 
 bool core::same_process() const noexcept { return forks.load(std::memory_order_relaxed) == fork_generation_; }
 

@@ -88,6 +88,7 @@ private:
         guarded([&] { options_.handler({.channel = channel, .payload = payload}); });
     }
     void subscribed() noexcept override {
+        refusal_.clear();
         if (awaiting_) return settle(nullptr);
         if (options_.on_gap) guarded(options_.on_gap);
     }
@@ -106,7 +107,9 @@ private:
     void interrupted() noexcept override {}
     void refused(errc reason, std::string_view why) noexcept override {
         if (awaiting_) return settle(make_error(reason, std::string{why}));
-        if (reason != errc::cancelled) log(log_level::error, fmt::format("no more messages of '{}': {}", options_.channel, why));
+        if (reason == errc::cancelled || refusal_ == why) return;
+        refusal_ = why;
+        log(log_level::error, fmt::format("no more messages of '{}': {}", options_.channel, why));
     }
     void fire() noexcept override {
         settle(make_error(errc::unavailable, "the server did not confirm the subscription in time"));
@@ -126,6 +129,7 @@ private:
     std::coroutine_handle<> awaiting_;
     cancel_state* cancel_ = nullptr;
     std::exception_ptr problem_;
+    std::string refusal_;  // logged already
 };
 
 namespace {

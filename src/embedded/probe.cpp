@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -25,9 +26,19 @@ answer meaning(std::string_view reply) {
     return reply.starts_with('+') || reply.starts_with('-') ? answer::alive : answer::silent;
 }
 
+// With a time limit on the socket, calls end at a signal even if its handler asks for their restart.
+template <class F>
+auto retried(std::chrono::steady_clock::time_point end, F call) {
+    while (true) {
+        auto const result = call();
+        if (result >= 0 || errno != EINTR || std::chrono::steady_clock::now() >= end) return result;
+    }
+}
+
 }  // namespace
 
 probe_result probe(std::string const& socket_path, std::chrono::milliseconds patience) {
+    auto const end = std::chrono::steady_clock::now() + patience;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (socket_path.size() > max_socket_path) return {};
@@ -39,7 +50,8 @@ probe_result probe(std::string const& socket_path, std::chrono::milliseconds pat
     timeval const limit{.tv_sec = wait / 1000, .tv_usec = wait % 1000 * 1000};
     ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);  // for connect() too
-    if (::connect(socket.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address) != 0) {
+    auto const connect = [&] { return ::connect(socket.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address); };
+    if (retried(end, connect) != 0) {
         return {.state = errno == EAGAIN || errno == EINTR ? answer::silent : answer::nobody, .pid = 0};
     }
     ucred peer{};
@@ -50,10 +62,10 @@ probe_result probe(std::string const& socket_path, std::chrono::milliseconds pat
     }
 
     constexpr std::string_view ping = "*1\r\n$4\r\nPING\r\n";
-    if (::send(socket.get(), ping.data(), ping.size(), MSG_NOSIGNAL) < 0)
+    if (retried(end, [&] { return ::send(socket.get(), ping.data(), ping.size(), MSG_NOSIGNAL); }) < 0)
         return {.state = answer::nobody, .pid = peer.pid};
     char reply[64];
-    auto const got = ::recv(socket.get(), reply, sizeof reply, 0);
+    auto const got = retried(end, [&] { return ::recv(socket.get(), reply, sizeof reply, 0); });
     if (got == 0) return {.state = answer::nobody, .pid = peer.pid};  // it ended just now
     if (got < 0) {
         bool const in_time = errno != EAGAIN && errno != EINTR;

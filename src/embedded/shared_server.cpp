@@ -219,6 +219,8 @@ bool stop_shared_server(shared_server_options const& options) {
     auto const lock = embedded::lock_directory(place, embedded::lock_kind::exclusive, end);
     auto const [state, pid] = embedded::probe(place.socket(), 1s);
     if (state == embedded::answer::nobody) return false;
+    // 0 for a process of another pid namespace; as a target it would be this program's own group.
+    if (pid <= 0) throw unavailable_error{fmt::format("the process behind {} is not visible from here (another container?)", place.socket())};
     embedded::signal_all(pid, SIGTERM);
     // Its data's lock is free when it is gone. Killing it in the end loses at most what a slow disk held back.
     auto const data_lock = embedded::data_lock_in(embedded::data_directory_of(place));

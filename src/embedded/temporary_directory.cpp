@@ -72,12 +72,14 @@ temporary_directory::temporary_directory() {
         }
         // Someone else's remove_stale may come between the making and the locking; then the next one is ours.
         descriptor file{::open((path_ + "/lock").c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+        if (!file && errno == ENOENT) continue;
+        if (!file) throw unavailable_error{fmt::format("can't write in {}: {}", path_, std::strerror(errno))};
+        int locked = -1;
+        do locked = ::flock(file.get(), LOCK_EX);
+        while (locked != 0 && errno == EINTR);
+        if (locked != 0) throw unavailable_error{fmt::format("can't lock a file in {}: {}", path_, std::strerror(errno))};
         struct stat info {};
-        if (file && ::flock(file.get(), LOCK_EX) == 0 && ::fstat(file.get(), &info) == 0 && info.st_nlink > 0) {
-            lock_ = file_lock{std::move(file)};
-        } else if (!file && errno != ENOENT) {
-            throw unavailable_error{fmt::format("can't write in {}: {}", path_, std::strerror(errno))};
-        }
+        if (::fstat(file.get(), &info) == 0 && info.st_nlink > 0) lock_ = file_lock{std::move(file)};
     }
 }
 

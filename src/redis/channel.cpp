@@ -39,9 +39,9 @@ std::vector<generic_endpoint> literal_address(endpoint const& where) {
 channel::channel(std::shared_ptr<reactor> home, user& listener)
     : home_(std::move(home)), user_(&listener), socket_(home_->executor()) {}
 
-task<void> channel::open(endpoint where, tls_context const* tls, std::string server_name) {
+task<void> channel::open(endpoint where, tls_context const* tls, std::string server_name, std::size_t attempt) {
     if (tls != nullptr) tls_.emplace(*tls, server_name.empty() ? where.host : server_name);
-    co_await connect(std::move(where));
+    co_await connect(std::move(where), attempt);
     if (tls_) co_await shake_hands();
 }
 
@@ -58,7 +58,7 @@ channel::addresses channel::resolve(endpoint const& where) {
     return known;
 }
 
-task<void> channel::connect(endpoint where) {
+task<void> channel::connect(endpoint where, std::size_t attempt) {
     auto candidates = literal_address(where);
     if (candidates.empty()) {
         look_up_.emplace(*home_);  // getaddrinfo() takes its time, which is not ours
@@ -68,6 +68,8 @@ task<void> channel::connect(endpoint where) {
         if (!found) throw unavailable_error(fmt::format("{}: the host name was not resolved in time", to_string(where)));
         if (found->all.empty()) throw unavailable_error(fmt::format("{}: the host name can't be resolved: {}", to_string(where), found->problem));
         candidates = std::move(found->all);
+        // The first may be a black hole that takes the whole time of the attempt: each attempt begins with another.
+        std::rotate(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(attempt % candidates.size()), candidates.end());
     }
     error_code error;
     for (auto const& candidate : candidates) {
@@ -77,8 +79,8 @@ task<void> channel::connect(endpoint where) {
         socket_.open(candidate.protocol(), error);
         if (error) continue;
         ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
-        auto attempt = [&](auto handler) { socket_.async_connect(candidate, std::move(handler)); };
-        error = co_await wait_for(*home_, attempt);
+        auto reach = [&](auto handler) { socket_.async_connect(candidate, std::move(handler)); };
+        error = co_await wait_for(*home_, reach);
         if (!error) break;
     }
     if (closed_) throw unavailable_error(fmt::format("{}: not connected in time", to_string(where)));
@@ -103,6 +105,7 @@ task<void> channel::shake_hands() {
         tls_->to_wire(wire_);
         while (!send(wire_, wire_sent_)) {
             if (closed_) throw unavailable_error("tls: the handshake was not done in time");
+            if (errno != EAGAIN) throw unavailable_error("tls: " + std::generic_category().message(errno));
             auto writable = [&](auto handler) { socket_.async_wait(socket::wait_write, std::move(handler)); };
             if (auto const error = co_await wait_for(*home_, writable)) throw unavailable_error("tls: " + error.message());
         }
@@ -153,6 +156,7 @@ bool channel::flush() noexcept try {
     bool all = false;
     if (tls_) {
         tls_->write(out_.view());
+        if (out_.capacity() > keep_at_most) out_.release();
         out_.clear();
         tls_->to_wire(wire_);
         all = send(wire_, wire_sent_);

@@ -40,7 +40,8 @@ public:
     channel(std::shared_ptr<reactor> home, user& listener);
 
     /// Connects and, with a context, does the TLS handshake. Throws `unavailable_error`. A `close()` meanwhile ends it.
-    task<void> open(endpoint where, tls_context const* tls, std::string server_name);
+    /// `attempt` counts the failures before: of a name's addresses, another one is tried first each time.
+    task<void> open(endpoint where, tls_context const* tls, std::string server_name, std::size_t attempt);
     void start_reading();
     /// From here on the user hears nothing more. The bytes stay readable until this object goes.
     void close() noexcept;
@@ -70,7 +71,7 @@ private:
         std::string problem;
     };
     static addresses resolve(endpoint const& where);
-    task<void> connect(endpoint where);
+    task<void> connect(endpoint where, std::size_t attempt);
     task<void> shake_hands();
     bool send(resp::output& bytes, std::size_t& sent) noexcept;
     void make_room();

@@ -227,7 +227,7 @@ bool cluster_router::is_parting(node const& one) const noexcept {
 }
 
 bool cluster_router::out_of_reach() const noexcept {
-    return !known_ || std::any_of(nodes_.begin(), nodes_.end(), [this](auto const& entry) {
+    return !known_ || listening_.has_homeless() || std::any_of(nodes_.begin(), nodes_.end(), [this](auto const& entry) {
         auto const& one = *entry.second;
         bool const needed = one.link->pending() != 0 || listening_.uses(*one.link);
         return is_parting(one) || (needed && !one.link->ready());
@@ -263,8 +263,7 @@ task<bool> cluster_router::ask_for_slots(std::shared_ptr<state> shared, std::sha
         co_return false;
     }
     refusal_.reset();
-    apply(query.answer(), link->peer());
-    co_return true;
+    co_return apply(query.answer(), link->peer());
 }
 
 task<void> cluster_router::refresh(std::shared_ptr<state> shared) {
@@ -287,7 +286,7 @@ task<void> cluster_router::refresh(std::shared_ptr<state> shared) {
         while (home().now() < pause && !shared->closed) co_await shared->changed.until(pause);
         if (shared->closed) co_return;
         if (!refusal_ && out_of_reach()) shared->wanted = true;
-        co_await see_guests_off(shared);
+        if (answered) co_await see_guests_off(shared);  // otherwise none has a place in a map, and the next request asks again
     }
     shared->refreshing = false;
 }
@@ -315,9 +314,12 @@ std::optional<reactor::clock::time_point> cluster_router::guests_stay_until() co
     return last;
 }
 
-void cluster_router::apply(reply_view answer, endpoint const& source) {
+bool cluster_router::apply(reply_view answer, endpoint const& source) {
     auto const ranges = read_slots(answer, source);
-    if (ranges.empty()) return note_refusal("CLUSTERDOWN: no slot is assigned to any node");
+    if (ranges.empty()) {
+        note_refusal("CLUSTERDOWN: no slot is assigned to any node");
+        return false;
+    }
     for (auto const& [name, one] : nodes_) {
         if (std::exchange(one->mapped, false)) one->parting_until = home().now() + parting_time;
     }
@@ -329,6 +331,7 @@ void cluster_router::apply(reply_view answer, endpoint const& source) {
     known_ = true;
     reroute();
     listening_.place_all();
+    return true;
 }
 
 void cluster_router::reroute() noexcept {

@@ -59,7 +59,7 @@ private:
     std::optional<reactor::clock::time_point> guests_stay_until() const noexcept;
     task<bool> ask_for_slots(std::shared_ptr<state> shared, std::shared_ptr<connection> link);
     std::vector<std::shared_ptr<connection>> candidates();
-    void apply(reply_view answer, endpoint const& source);
+    bool apply(reply_view answer, endpoint const& source);  // false: no map
     void reroute() noexcept;
 
     // router

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace lockstep::redis {
@@ -73,7 +75,7 @@ public:
     plain_command(std::shared_ptr<router> way, std::string_view bytes, command_terms const& terms) noexcept
         : reply_operation(std::move(way), bytes, terms) {}
     plain_command(plain_command&&) noexcept = default;
-    ~plain_command() { abandon_if_begun(); }
+    ~plain_command() { withdraw(); }
     void encode(resp::output& out) override { out.append(bytes()); }
 };
 
@@ -84,7 +86,7 @@ public:
                    command_terms const& terms) noexcept
         : reply_operation(std::move(way), bytes, terms), script_(&script), arguments_(static_cast<std::uint32_t>(arguments)) {}
     script_command(script_command&&) noexcept = default;
-    ~script_command() { abandon_if_begun(); }
+    ~script_command() { withdraw(); }
 
     void encode(resp::output& out) override {
         resp::command_header(out, 2 + arguments_);
@@ -107,9 +109,21 @@ task<reply> run_in_frame(Command command) {
 
 /// Where requests are encoded before their frame is made. Empty between calls; its memory is reused.
 resp::output& scratch() {
-    thread_local resp::output bytes;
-    if (bytes.capacity() > 1024 * 1024) bytes.release();
-    bytes.clear();
+    // By a pointer, which nothing destroys: objects that go after this thread's own may issue requests too, as the program ends.
+    thread_local resp::output* bytes = nullptr;
+    struct owner {
+        ~owner() { delete std::exchange(bytes, nullptr); }
+    };
+    thread_local owner const frees_it;
+    if (bytes == nullptr) bytes = new resp::output;
+    if (bytes->capacity() > 1024 * 1024) bytes->release();
+    bytes->clear();
+    return *bytes;
+}
+
+/// A request keeps its length in 32 bits.
+std::string_view checked(std::string_view bytes) {
+    if (bytes.size() > std::numeric_limits<std::uint32_t>::max()) throw invalid_argument_error("a request must be smaller than 4 GiB");
     return bytes;
 }
 
@@ -123,7 +137,7 @@ public:
         repeatable = terms.repeatable;
         replies = static_cast<std::uint16_t>(commands.size() + 2);
     }
-    ~transaction_operation() { abandon_if_begun(); }
+    ~transaction_operation() { withdraw(); }
 
     bool await_ready() const noexcept { return false; }
     template <class Promise>
@@ -195,7 +209,7 @@ task<std::optional<std::vector<reply>>> run_transaction_in_frame(std::shared_ptr
 }  // namespace
 
 task<reply> run_encoded(std::shared_ptr<router> way, std::string_view bytes, command_terms terms) {
-    return run_in_frame(plain_command{std::move(way), bytes, terms});
+    return run_in_frame(plain_command{std::move(way), checked(bytes), terms});
 }
 
 task<reply> run_command(std::shared_ptr<router> way, std::span<detail::argument const> words, command_terms terms) {
@@ -214,7 +228,7 @@ task<reply> run_script(std::shared_ptr<router> way, scripts::script const& scrip
     resp::bulk(bytes, keys.size());
     for (auto const key : keys) resp::bulk(bytes, key);
     for (auto const& one : arguments) resp::bulk(bytes, one.view());
-    return run_in_frame(script_command{std::move(way), script, 1 + keys.size() + arguments.size(), bytes.view(), terms});
+    return run_in_frame(script_command{std::move(way), script, 1 + keys.size() + arguments.size(), checked(bytes.view()), terms});
 }
 
 }  // namespace lockstep::redis

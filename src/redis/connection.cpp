@@ -125,7 +125,7 @@ task<void> connection::establish() {
     parser_.reset();
     channel_ = std::make_shared<channel>(home_, static_cast<channel::user&>(*this));
     auto const stream = channel_;
-    co_await stream->open(where, settings_.tls.get(), settings_.server_name);
+    co_await stream->open(where, settings_.tls.get(), settings_.server_name, failures_);
     if (state_ == state::closed) throw cancelled_error("closed");
     co_await greet();
 }
@@ -146,6 +146,7 @@ task<void> connection::greet() {
     greeting_.judge(std::exchange(greeting_answers_, {}), secret);
     state_ = state::ready;
     trouble_.clear();
+    logged_.clear();
     ++generation_;
     ++counters_.connects;
     heard_ = ready_since_ = home_->now();
@@ -157,6 +158,7 @@ task<void> connection::greet() {
 
 void connection::refuse_all(std::exception_ptr problem) noexcept {
     greeting_expected_ = 0;
+    ++failures_;
     home_->disarm(*this);
     state_ = state::pausing;
     errc reason = errc::unavailable;
@@ -185,7 +187,7 @@ void connection::refuse_all(std::exception_ptr problem) noexcept {
     state_ = state::refused;
     refusal_ = reason;
     trouble_ = peer_ == endpoint{} ? text : fmt::format("{}: {}", to_string(peer_), text);  // none: it was not found
-    log(log_level::error, trouble_);
+    if (std::exchange(logged_, trouble_) != trouble_) log(log_level::error, trouble_);
     queue_.fail_all(reason, trouble_);
     if (events_ != nullptr) events_->refused(*this, reason, trouble_);
 }

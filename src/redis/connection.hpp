@@ -157,8 +157,10 @@ private:
     std::shared_ptr<channel> channel_;
     endpoint peer_;
     std::string trouble_;
+    std::string logged_;  // the refusal that was logged last: once is enough, however often it is tried
     errc refusal_{};
     std::uint64_t generation_ = 0;
+    std::size_t failures_ = 0;  // to connect, since ever
     reactor::clock::time_point attempt_ends_{};
     reactor::clock::time_point ready_since_{};
     reactor::clock::time_point heard_{};

@@ -75,11 +75,11 @@ private:
 
 protected:
     ~operation() {
-        if (begun_ || place_ != place::idle) abandon();
+        if (place_ != place::idle) abandon();  // a connection's own, destroyed in a turn
     }
-    /// First in the destructor of a final class that may be destroyed on any thread: until it is out of the turns' hands, one of them may
-    /// still call its virtual functions. Not even its place may be looked at without the lock.
-    void abandon_if_begun() noexcept {
+    /// For the destructor of each class that begins: the first thing it does, as a turn on another thread may be using all of the object
+    /// until then. Not even its place may be looked at without the lock.
+    void withdraw() noexcept {
         if (begun_) abandon();
     }
 

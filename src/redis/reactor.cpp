@@ -7,17 +7,23 @@
 
 namespace lockstep::redis {
 namespace {
-thread_local reactor::turn const* current = nullptr;
+thread_local reactor::turn* current = nullptr;
+constexpr int most_arrivals = 4096;
 }
 
 reactor::reactor(asio::any_io_executor executor, std::function<bool()> blocks_here)
     : executor_(std::move(executor)), blocks_here_(std::move(blocks_here)), alarm_(std::in_place, executor_) {}
 
-bool reactor::here() const noexcept {
-    for (auto const* one = current; one != nullptr; one = one->before_) {
-        if (&one->owner_ == this) return true;
-    }
-    return false;
+bool reactor::here() const noexcept { return current != nullptr && &current->owner_ == this; }
+
+reactor::lending::lending() noexcept : from_(std::exchange(current, nullptr)) {
+    if (from_ != nullptr) from_->lock_.unlock();
+}
+
+reactor::lending::~lending() {
+    if (from_ == nullptr) return;
+    from_->lock_.lock();
+    current = from_;
 }
 
 void reactor::require_blocking_is_allowed() const {
@@ -30,14 +36,19 @@ void reactor::require_blocking_is_allowed() const {
     }
 }
 
-reactor::turn::turn(reactor& owner) : owner_(owner), before_(std::exchange(current, this)), lock_(owner.turn_mutex_) {
+reactor::turn::turn(reactor& owner) : owner_(owner), lock_(owner.turn_mutex_) {
+    current = this;
     owner_.now_ = clock::now();
+    ++owner_.turns_;
 }
 
 reactor::turn::~turn() {
-    owner_.finish_turn();
-    if (!owner_.kept_.empty()) std::exchange(owner_.kept_, {}).clear();
-    current = before_;
+    if (owner_.turns_ == 1) {  // otherwise the one that was lent does that
+        owner_.finish_turn();
+        if (!owner_.kept_.empty()) std::exchange(owner_.kept_, {}).clear();
+    }
+    --owner_.turns_;
+    current = nullptr;
 }
 
 bool reactor::hand_in(arrival& item) {
@@ -92,16 +103,19 @@ void reactor::forget(turn_end& work) noexcept {
 void reactor::finish_turn() noexcept {
     settle();
     set_alarm();
+    if (!arrived_.empty()) post([] {});
 }
 
 void reactor::settle() noexcept {
+    int more = most_arrivals;
     while (!arrived_.empty() || !endings_.empty()) {
-        if (!arrived_.empty()) {
+        if (!arrived_.empty() && (more-- > 0 || shut_)) {
             auto& item = arrived_.front();
             item.unlink();
             item.arrive();
             continue;
         }
+        if (endings_.empty()) return;
         auto* const work = endings_.back();
         endings_.pop_back();
         work->listed_ = false;

@@ -6,6 +6,10 @@
 // may be touched without further locks. What a turn leaves to be sent goes out once, at its end: requests issued in the same
 // turn share one write. Other threads hand requests in through the inbox, or take the turn lock for the rare things that
 // can't wait for a turn (unlinking an operation whose frame dies elsewhere, reading counters).
+//
+// A thread holds one turn lock at most. Whoever needs another client's inside a turn (a coroutine that one client resumed and that
+// destroys what waits for another) lends his own meanwhile, or two such threads could wait for each other for ever. What others do with
+// it then is nothing that the coroutine could not have done itself.
 
 #include "base/timer_wheel.hpp"
 
@@ -78,6 +82,16 @@ public:
     void require_blocking_is_allowed() const;
 
     class turn;
+    /// Gives up the lock of this thread's turn, if it is in one, for as long as it lives.
+    class lending {
+    public:
+        lending() noexcept;
+        ~lending();
+        lending(lending const&) = delete;
+
+    private:
+        turn* from_;
+    };
 
     /// From any thread: runs `work` in a turn of its own, later. False: shut, nothing was posted.
     template <class F>
@@ -97,6 +111,7 @@ public:
     template <class F>
     decltype(auto) locked(F&& work) const {
         if (here()) return work();
+        lending const own;
         std::lock_guard const guard{turn_mutex_};
         return work();
     }
@@ -114,6 +129,9 @@ public:
         ~outside() = default;
     };
 
+    /// With the lock: is a turn under way, this thread's or one that is lent?
+    bool in_a_turn() const noexcept { return turns_ != 0; }
+
     // In a turn:
     clock::time_point now() const noexcept { return now_; }
     /// The last turn: what arrives in it still arrives, what is waited for outside is given up, then nothing is taken any more and
@@ -123,6 +141,8 @@ public:
     bool wait_outside(outside& item) noexcept;
     void at_end_of_turn(turn_end& work);
     /// What the end of the turn would do, now: in the middle of a long turn, so that the server has work meanwhile.
+    /// Of what arrives only so much is taken; the rest comes in a turn of its own, after what is there to be read. (A coroutine that asks
+    /// again at once whenever it is refused arrives for ever.)
     void settle() noexcept;
     void forget(turn_end& work) noexcept;
     void arm(timer& item, clock::time_point due);
@@ -146,6 +166,7 @@ private:
     asio::any_io_executor executor_;
     std::function<bool()> blocks_here_;
     mutable std::mutex turn_mutex_;
+    unsigned turns_ = 0;  // more than one: the first is lent
     clock::time_point now_{};
     boost::intrusive::list<arrival, boost::intrusive::constant_time_size<false>> arrived_;  // in this turn
     std::vector<turn_end*> endings_;
@@ -172,7 +193,7 @@ private:
     friend class reactor;
 
     reactor& owner_;
-    turn const* before_;  // one client's turn can be taken inside another's
+    lending const own_;  // one client's turn can be taken inside another's
     std::unique_lock<std::mutex> lock_;
     detail::io_thread_mark mark_;
 };

@@ -12,6 +12,11 @@ std::string detail::encode_command(std::span<argument const> arguments) {
     return std::string{bytes.view()};
 }
 
+std::chrono::milliseconds detail::checked_time(std::chrono::milliseconds time) {
+    if (time.count() < 0) throw invalid_argument_error("a request's time must be 0 (the client's command_timeout) or longer");
+    return time;
+}
+
 request request::from(std::span<detail::argument const> arguments) {
     if (arguments.empty()) throw invalid_argument_error("a command needs at least its name");
     request made;

@@ -8,6 +8,7 @@ namespace lockstep::redis {
 
 bool router::reconsider(connection& from, operation& request, std::string_view refusal) noexcept {
     auto const judged = judge(refusal);
+    if (!request.repeatable && !is_servers_own(refusal)) return false;
     switch (judged.what) {
         case verdict::deliver: return false;
         case verdict::noscript:

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace lockstep::redis {
@@ -40,9 +41,15 @@ public:
 
 private:
     void connected(connection& at) noexcept override {
-        failures_ = 0;
+        failures_ = refusals_ = 0;
         single_router::connected(at);
     }
+    void refused(connection& at, errc reason, std::string_view why) noexcept override {
+        ++refusals_;
+        single_router::refused(at, reason, why);
+    }
+    // When all have refused us, the next question tries again, and nothing else.
+    bool wanted(connection&) noexcept override { return refusals_ < allowed_; }
     void failed(connection& at) noexcept override {
         if (++failures_ < allowed_) return;
         failures_ = 0;
@@ -58,6 +65,7 @@ private:
 
     std::size_t allowed_ = 1;
     std::size_t failures_ = 0;
+    std::size_t refusals_ = 0;
 };
 
 /// The conversation with the Sentinels.
@@ -141,10 +149,15 @@ private:
         }
         if (words.size() == 5 && words[0] == name_ && moved_) moved_({.host = words[3], .port = number<std::uint16_t>(words[4]), .path = {}});
     }
-    void subscribed() noexcept override { look_again(); }
+    void subscribed() noexcept override {
+        refusal_.clear();
+        look_again();
+    }
     void interrupted() noexcept override {}
     void refused(errc reason, std::string_view why) noexcept override {
-        if (reason != errc::cancelled) log(log_level::warning, fmt::format("Sentinel does not announce failovers to us: {}", why));
+        if (reason == errc::cancelled || refusal_ == why) return;
+        refusal_ = why;
+        log(log_level::warning, fmt::format("Sentinel does not announce failovers to us: {}", why));
     }
 
     std::shared_ptr<reactor> home_;
@@ -154,6 +167,7 @@ private:
     std::size_t turn_ = 0;
     unsigned doubts_ = 0;
     std::uint64_t epoch_ = 0;  // of the master last named
+    std::string refusal_;      // logged already
     bool looking_ = false;
     bool closed_ = false;
     std::unique_ptr<sentinel_link> way_;
@@ -162,6 +176,7 @@ private:
 
 task<watch::answer> watch::ask(std::shared_ptr<watch> self) {
     std::string trouble = "none answered";
+    std::optional<answer> older;  // of a Sentinel that lags behind; believed when no other knows more
     std::shared_ptr<router> const way{self, self->way_.get()};
     for (std::size_t tries = self->known_.size() + 1; tries != 0; --tries) {
         command_terms const terms{.deadline = self->home_->now() + self->patience_, .repeatable = true, .errors_are_replies = true};
@@ -176,9 +191,13 @@ task<watch::answer> watch::ask(std::shared_ptr<watch> self) {
             if (address.is_aggregate() && address.size() == 2) {
                 self->learn(answers[2]);
                 auto const epoch = answers[1].is_aggregate() ? number<std::uint64_t>(answers[1].find("config-epoch")) : 0;
-                co_return answer{.where = {.host = address[0].as<std::string>(), .port = number<std::uint16_t>(address[1]), .path = {}}, .epoch = epoch};
+                answer const named{.where = {.host = address[0].as<std::string>(), .port = number<std::uint16_t>(address[1]), .path = {}}, .epoch = epoch};
+                if (epoch >= self->epoch_) co_return named;
+                if (!older || epoch > older->epoch) older = named;
+                trouble = "it has not heard of the last failover";
+            } else {
+                trouble = address.is_error() ? std::string{address.text()} : fmt::format("it does not know a master named '{}'", self->name_);
             }
-            trouble = address.is_error() ? std::string{address.text()} : fmt::format("it does not know a master named '{}'", self->name_);
         } catch (unavailable_error const& problem) {
             trouble = problem.what();
             unreachable = true;
@@ -188,6 +207,7 @@ task<watch::answer> watch::ask(std::shared_ptr<watch> self) {
         if (unreachable) break;
         self->way_->relocate(trouble);
     }
+    if (older) co_return *older;
     throw unavailable_error(fmt::format("no Sentinel could name the master '{}': {}", self->name_, trouble));
 }
 

@@ -24,13 +24,13 @@ public:
 
 protected:
     void connected(connection& at) noexcept override { listening_.connected(at); }
+    void refused(connection&, errc reason, std::string_view why) noexcept override { listening_.refuse_all(reason, why); }
 
 private:
     void not_master(connection& from) noexcept override;
     void disconnected(connection& at) noexcept override { listening_.disconnected(at); }
     void pushed(connection& at, reply_view push) noexcept override { listening_.pushed(at, push); }
     bool wanted(connection&) noexcept override { return !listening_.empty(); }
-    void refused(connection&, errc reason, std::string_view why) noexcept override { listening_.refuse_all(reason, why); }
     bool reconsider(connection& from, operation& request, std::string_view refusal) noexcept override {
         return router::reconsider(from, request, refusal);
     }

@@ -47,8 +47,8 @@ public:
     void fail(errc, std::string_view) noexcept override { auto const self = owned(); }  // the reconnect subscribes anew
 
     bool is_at(connection const& at) const noexcept { return &at_ == &at; }
-    bool gives_up(connection const& at, std::string_view shard_channel) const noexcept {
-        return !begins_ && &at_ == &at && kind_ == channel_kind::shard && channels_.front() == shard_channel;
+    bool gives_up(connection const& at, channel_kind kind, std::string_view channel) const noexcept {
+        return !begins_ && &at_ == &at && kind_ == kind && channels_.front() == channel;
     }
 
 private:
@@ -104,6 +104,7 @@ void subscriptions::add(channel_kind kind, std::string const& channel, listener&
 void subscriptions::remove(channel_kind kind, std::string const& channel, listener& who) noexcept {
     auto const found = channels_.find({kind, channel});
     if (found == channels_.end()) return;
+    if (telling_ != 0) gone_.push_back(&who);
     std::erase(found->second.listeners, &who);
     if (!found->second.listeners.empty()) return;
     auto* const at = found->second.at;
@@ -113,16 +114,15 @@ void subscriptions::remove(channel_kind kind, std::string const& channel, listen
 
 template <class F>
 void subscriptions::tell(key const& which, F what) noexcept {
-    // A listener may remove itself or others while it is told.
-    auto found = channels_.find(which);
+    auto const found = channels_.find(which);
     if (found == channels_.end()) return;
+    // A listener may remove itself or others while it is told.
     auto const listeners = found->second.listeners;
+    ++telling_;
     for (auto* const who : listeners) {
-        found = channels_.find(which);
-        if (found == channels_.end()) return;
-        auto const& now = found->second.listeners;
-        if (std::find(now.begin(), now.end(), who) != now.end()) what(*who);
+        if (std::find(gone_.begin(), gone_.end(), who) == gone_.end()) what(*who);
     }
+    if (--telling_ == 0) gone_.clear();
 }
 
 template <class F>
@@ -137,6 +137,10 @@ std::vector<subscriptions::key> subscriptions::those(F condition) const {
         if (condition(one)) found.push_back(which);
     }
     return found;
+}
+
+bool subscriptions::has_homeless() const noexcept {
+    return std::any_of(channels_.begin(), channels_.end(), [](auto const& one) { return one.second.at == nullptr; });
 }
 
 bool subscriptions::uses(connection const& at) const noexcept {
@@ -242,19 +246,21 @@ void subscriptions::pushed(connection& at, reply_view push) noexcept {
 void subscriptions::confirm(connection& at, channel_kind kind, std::string_view channel) noexcept {
     key const which{kind, channel};
     auto const found = channels_.find(which);
-    if (found == channels_.end() || found->second.at != &at || std::exchange(found->second.confirmed, true)) return;
+    // It may be that we gave it up and took it up again since: then this confirms what an UNSUBSCRIBE is about to end.
+    if (found == channels_.end() || found->second.at != &at || is_leaving(at, kind, channel)) return;
+    if (std::exchange(found->second.confirmed, true)) return;
     tell(which, [](listener& who) { who.subscribed(); });
 }
 
-bool subscriptions::is_leaving(connection const& at, std::string_view channel) const noexcept {
-    return std::any_of(calls_.begin(), calls_.end(), [&](auto const& one) { return one->gives_up(at, channel); });
+bool subscriptions::is_leaving(connection const& at, channel_kind kind, std::string_view channel) const noexcept {
+    return std::any_of(calls_.begin(), calls_.end(), [&](auto const& one) { return one->gives_up(at, kind, channel); });
 }
 
 void subscriptions::given_up(connection& at, std::string_view channel) noexcept {
     key const which{channel_kind::shard, channel};
     auto const found = channels_.find(which);
     // It may be that we gave it up ourselves, and took it up again since.
-    if (found == channels_.end() || found->second.at != &at || is_leaving(at, channel)) return;
+    if (found == channels_.end() || found->second.at != &at || is_leaving(at, channel_kind::shard, channel)) return;
     if (std::exchange(found->second.confirmed, false)) tell(which, [](listener& who) { who.interrupted(); });
     displace(at, {which}, {}, "the server gave the channel up");
 }

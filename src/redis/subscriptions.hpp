@@ -53,6 +53,8 @@ public:
     bool empty() const noexcept { return channels_.empty(); }
     /// Does any channel belong to this connection?
     bool uses(connection const& at) const noexcept;
+    /// Does any channel belong nowhere at the moment?
+    bool has_homeless() const noexcept;
 
     // What connections report:
     void connected(connection& at) noexcept;
@@ -79,7 +81,7 @@ private:
     void call_refused(connection& at, channel_kind kind, std::vector<std::string> const& channels, std::string const& why) noexcept;
     void displace(connection& at, std::vector<key> const& which, judgement const& why, std::string_view text) noexcept;
     void put(std::vector<key> const& which, connection* at) noexcept;
-    bool is_leaving(connection const& at, std::string_view channel) const noexcept;
+    bool is_leaving(connection const& at, channel_kind kind, std::string_view channel) const noexcept;
     void fire() noexcept override { place_all(); }
     template <class F>
     void tell(key const& which, F what) noexcept;
@@ -95,6 +97,8 @@ private:
     placer& placer_;
     std::map<key, entry> channels_;
     std::vector<std::unique_ptr<call>> calls_;
+    int telling_ = 0;              // listeners are being told something,
+    std::vector<listener*> gone_;  // and these have left meanwhile
 };
 
 }  // namespace lockstep::redis

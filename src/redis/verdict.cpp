@@ -1,5 +1,6 @@
 #include "redis/verdict.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -11,19 +12,24 @@
 namespace lockstep::redis {
 namespace {
 
-using word_verdict = std::pair<std::string_view, verdict>;
+struct word_verdict {
+    std::string_view word;
+    verdict what;
+    std::string_view own{};  // part of what the server itself says, Redis or Valkey; none: the form alone tells
+};
 
 constexpr std::array words{
-    word_verdict{"LOADING", verdict::retry_later},      // the data set is being read
-    word_verdict{"BUSY", verdict::retry_later},         // a script runs for too long
-    word_verdict{"TRYAGAIN", verdict::retry_later},     // keys on both sides of a slot that migrates
-    word_verdict{"MASTERDOWN", verdict::retry_later},   // a replica without its master
-    word_verdict{"CLUSTERDOWN", verdict::retry_later},  // no quorum, or a slot without an owner
-    word_verdict{"MOVED", verdict::moved},              //
-    word_verdict{"ASK", verdict::ask},                  //
-    word_verdict{"NOSCRIPT", verdict::noscript},        //
-    word_verdict{"READONLY", verdict::read_only},       //
-    word_verdict{"NOAUTH", verdict::log_in},            //
+    word_verdict{"LOADING", verdict::retry_later, " is loading the dataset in memory"},
+    word_verdict{"BUSY", verdict::retry_later, " is busy running a "},  // a script, or a command of a module
+    word_verdict{"TRYAGAIN", verdict::retry_later, " Multiple keys request during rehashing of slot"},
+    word_verdict{"MASTERDOWN", verdict::retry_later, " Link with MASTER is down"},
+    word_verdict{"CLUSTERDOWN", verdict::retry_later, " The cluster is down"},   // no quorum
+    word_verdict{"CLUSTERDOWN", verdict::retry_later, " Hash slot not served"},  // a slot without an owner
+    word_verdict{"MOVED", verdict::moved},
+    word_verdict{"ASK", verdict::ask},
+    word_verdict{"NOSCRIPT", verdict::noscript},
+    word_verdict{"READONLY", verdict::read_only, " You can't write against a read only "},
+    word_verdict{"NOAUTH", verdict::log_in, " Authentication required"},
 };
 
 std::string_view first_word(std::string_view text) noexcept { return text.substr(0, text.find(' ')); }
@@ -56,12 +62,19 @@ judgement redirected(verdict what, std::string_view text) {
 
 judgement judge(std::string_view text) {
     auto const first = first_word(text);
-    for (auto const& [word, what] : words) {
+    for (auto const& [word, what, own] : words) {
         if (word != first) continue;
         if (what == verdict::moved || what == verdict::ask) return redirected(what, text);
         return {what, 0, {}, 0};
     }
     return {};
+}
+
+bool is_servers_own(std::string_view text) noexcept {
+    auto const first = first_word(text);
+    return std::any_of(words.begin(), words.end(), [&](word_verdict const& one) {
+        return one.word == first && text.find(one.own) != std::string_view::npos;
+    });
 }
 
 bool is_alive_answer(std::string_view text) noexcept { return first_word(text) != "NOAUTH"; }

@@ -2,8 +2,9 @@
 
 /// What a server's error reply means for the request it answers: one place that knows the words, without sockets.
 ///
-/// Every verdict but `deliver` says that the command did not run, so it may be sent again. Only the first word counts
-/// ("BUSY" is not "BUSYGROUP"). To teach it a new word, add it to the table in verdict.cpp and to the test.
+/// Every verdict but `deliver` says that the command did not run, so it may be sent again. The first word counts
+/// ("BUSY" is not "BUSYGROUP"). A script of the user's may have run and return any word it likes, so what must not run twice is sent again
+/// only where the rest is the server's own wording too. To teach it a new word, add it to the table in verdict.cpp and to the test.
 
 #include <cstdint>
 #include <string>
@@ -32,6 +33,9 @@ struct judgement {
 
 /// `text` is the error reply without its leading `-`. A MOVED or ASK that can't be read is delivered.
 judgement judge(std::string_view text);
+
+/// Is it worded as the server itself does it, so that no script has returned it?
+bool is_servers_own(std::string_view text) noexcept;
 
 /// For the keep-alive PING: a server that refuses (MISCONF, BUSY, LOADING, MASTERDOWN, NOPERM ...) is alive. Only NOAUTH
 /// means that the connection is of no use any more.

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -276,6 +277,30 @@ TYPED_TEST(subscription_contract, keeps_up_with_a_flood) {
     TypeParam::command(this->to_server, "EVAL", "for i = 1, ARGV[1] do redis.call('PUBLISH', 'news', i) end", 0,
                        messages);
     EXPECT_TRUE(eventually([&] { return heard == messages; }));
+}
+
+// SUBSCRIBE, UNSUBSCRIBE and SUBSCRIBE are under way at once: the first confirmation is not the one that counts.
+TEST(client_subscription, that_is_taken_up_again_is_confirmed_by_its_own_confirmation) {
+    redis_server server;
+    client client{server.url()};
+    auto const warm = client.subscribe("other", [](message const&) {});
+    auto const before = client.statistics().pushes;
+    server.stop();
+    std::atomic<bool> cancelled{false};
+    std::atomic<std::uint64_t> confirmed_after{0};
+    std::stop_source stop;
+    auto first = client.async_subscribe({.channel = "news", .handler = [](message const&) {}});
+    start(with_stop_token(std::move(first), stop.get_token()), [&](std::exception_ptr problem, auto&&) { cancelled = problem != nullptr; });
+    EXPECT_TRUE(eventually([&] { return client.statistics().pending == 1; }));
+    stop.request_stop();
+    EXPECT_TRUE(eventually([&] { return cancelled.load(); }));
+    start(client.async_subscribe({.channel = "news", .handler = [](message const&) {}}), [&](std::exception_ptr, auto&&) {
+        confirmed_after = client.statistics().pushes - before;
+    });
+    EXPECT_TRUE(eventually([&] { return client.statistics().pending == 3; }));
+    server.cont();
+    EXPECT_TRUE(eventually([&] { return confirmed_after != 0; }));
+    EXPECT_EQ(confirmed_after, 3U) << "subscribe, unsubscribe, subscribe";
 }
 
 }  // namespace

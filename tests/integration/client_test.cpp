@@ -70,6 +70,18 @@ TYPED_TEST(client_contract, throws_what_the_server_answers_and_goes_on) {
     EXPECT_EQ(client.statistics().connects, 1U);
 }
 
+// It has run, whatever the first word of its error means when the server itself says it.
+TYPED_TEST(client_contract, runs_a_script_once_that_returns_an_error_of_its_own) {
+    auto& client = this->to_server;
+    for (std::string const error : {"BUSY held", "LOADING x", "TRYAGAIN x", "READONLY mode", "NOAUTH x", "CLUSTERDOWN x", "MASTERDOWN x"}) {
+        TypeParam::command(client, "DEL", "runs");
+        auto const script = "redis.call('INCR', KEYS[1]) return redis.error_reply('" + error + "')";
+        EXPECT_EQ(failure<server_error>([&] { TypeParam::command(client, "EVAL", script, 1, "runs"); }), error);
+        EXPECT_EQ(TypeParam::template command<int>(client, "GET", "runs"), 1);
+    }
+    EXPECT_EQ(client.statistics().connects, 1U);
+}
+
 TYPED_TEST(client_contract, answers_a_pipeline_in_order_with_errors_as_replies) {
     auto const replies = TypeParam::execute(
         this->to_server, pipeline{}.add("SET", "a", 1).add("LPUSH", "a", "x").add("INCR", "a").add("GET", "none"));
@@ -333,6 +345,25 @@ TEST(client_test, refuses_options_that_make_no_sense_and_says_what_does) {
                 HasSubstr("/nowhere/ca.crt"));
     EXPECT_THAT(refusal({.url = "http://localhost"}), HasSubstr("redis://"));
     EXPECT_THROW(client{""}, invalid_argument_error);
+}
+
+TEST(client_test, takes_the_longest_times_for_ever) {
+    redis_server server;
+    constexpr auto longest = std::chrono::milliseconds::max();
+    client client{{.url = server.url(),
+                   .connect_timeout = longest,
+                   .command_timeout = longest,
+                   .reconnect_min = longest,
+                   .reconnect_max = longest,
+                   .keepalive_interval = longest,
+                   .keepalive_timeout = longest}};
+    EXPECT_EQ(client.command("PING").text(), "PONG");
+    EXPECT_EQ(client.execute(request{"PING"}.within(longest)).text(), "PONG");
+    EXPECT_EQ(client.execute(pipeline{}.add("PING").within(longest)).size(), 1U);
+    server.must({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    EXPECT_TRUE(eventually([&] { return client.statistics().connects == 2; })) << "the first attempt needs no pause";
+    EXPECT_THROW(request{"PING"}.within(-1ms), invalid_argument_error);
+    EXPECT_THROW(transaction{}.add("PING").within(-1ms), invalid_argument_error);
 }
 
 TEST(client_test, selects_the_database_of_the_url) {

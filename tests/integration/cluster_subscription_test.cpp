@@ -47,6 +47,28 @@ TEST(cluster_subscription, of_a_shard_channel_follows_its_slot) {
         EXPECT_TRUE(eventually([&] { return client.command<int>("SPUBLISH", channel(i), "nobody") == 0; }));
 }
 
+TEST(cluster_subscription, of_a_shard_channel_is_placed_later_when_no_node_tells_the_map) {
+    cluster nodes{{.replicas_per_master = 0}};
+    auto const on_all = [&](std::vector<std::string> const& command) {
+        for (std::size_t i = 0; i < nodes.size(); ++i) nodes.node(i).must(command);
+    };
+    on_all({"ACL", "SETUSER", "listener", "on", "nopass", "~*", "&*", "+@all"});
+    auto options = patient(nodes);
+    options.user = "listener";
+    client client{options};
+    hearing radio;
+    auto const channel = tag_on(0) + "news";
+    auto const subscription = client.subscribe(radio.options(channel, subscription_kind::shard));
+
+    on_all({"ACL", "SETUSER", "listener", "-cluster|slots"});
+    auto const refused = errors_everywhere(nodes, "NOPERM");
+    nodes.migrate_slot(slot_of(channel), 1);
+    EXPECT_TRUE(eventually([&] { return errors_everywhere(nodes, "NOPERM") >= refused + 3; })) << "each node was asked";
+    on_all({"ACL", "SETUSER", "listener", "+cluster|slots"});
+    EXPECT_TRUE(eventually([&] { return radio.gaps() == 1; })) << "taken up again";
+    EXPECT_TRUE(arrives(client, radio, channel, "again"));
+}
+
 TEST(cluster_subscription, can_be_ended_and_taken_up_again_at_once) {
     cluster nodes{{.masters = 1, .replicas_per_master = 0}};
     client client{patient(nodes)};

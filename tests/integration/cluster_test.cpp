@@ -188,6 +188,9 @@ TEST(cluster, lets_in_those_who_know_the_password) {
         auto const deaf = ending_of([&] { static_cast<void>(stranger.subscribe("news", [](message const&) {})); });
         EXPECT_EQ(deaf.reason, errc::authentication) << deaf.text;
         EXPECT_LT(deaf.after, 5s);
+        auto const log_ins = [&] { return errors_everywhere(nodes, "WRONGPASS") + errors_everywhere(nodes, "NOAUTH"); };
+        auto const so_far = log_ins();
+        EXPECT_FALSE(eventually([&] { return log_ins() != so_far; }, 700ms)) << "nobody asks, so nobody logs in";
     }
 }
 

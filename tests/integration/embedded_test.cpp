@@ -3,11 +3,15 @@
 
 #include "embedded/binary.hpp"
 #include "embedded/files.hpp"
+#include "embedded/probe.hpp"
+#include "support/redis_server.hpp"
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <thread>
 
@@ -192,6 +196,30 @@ TEST(embedded_server, refuses_a_binary_that_is_none) {
 TEST(embedded_server, refuses_writes_beyond_maxmemory_instead_of_evicting) {
     embedded_server const server{{.maxmemory = 1}};
     EXPECT_TRUE(ask(server.url(), "SET key value")->starts_with("error OOM"));
+}
+
+TEST(embedded_probe, is_not_ended_by_a_signal) {
+    redis_server server;
+    server.stop();
+    auto const before = std::signal(SIGUSR1, [](int) {});
+    std::atomic<bool> done{false};
+    std::atomic<pthread_t> asker{};
+    embedded::answer seen{};
+    std::thread thread{[&] {
+        asker = ::pthread_self();
+        seen = embedded::probe(server.socket_path(), 20s).state;
+        done = true;
+    }};
+    EXPECT_TRUE(eventually([&] { return asker != pthread_t{}; }));
+    for (int i = 0; i < 100 && !done; ++i) {
+        ::pthread_kill(thread.native_handle(), SIGUSR1);
+        std::this_thread::yield();
+    }
+    EXPECT_FALSE(done);
+    server.cont();
+    thread.join();
+    EXPECT_EQ(seen, embedded::answer::alive);
+    std::signal(SIGUSR1, before);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <stop_token>
@@ -68,6 +69,32 @@ TEST(transport_lifetime, forgets_a_coroutine_that_is_destroyed_while_its_request
     EXPECT_TRUE(eventually([&] { return client.statistics().pending == 0; }));
     server.cont();
     EXPECT_EQ(client.command<std::string>("ECHO", "in step"), "in step");
+}
+
+// All in one turn, so that the lock of the one is never free for the other, unless it is lent.
+task<void> make_and_destroy(client& mine, client& other, std::atomic<int>& begun, std::atomic<int>& ended) {
+    next_turn const turn{mine};
+    co_await turn;
+    ++begun;
+    begun.notify_all();
+    while (begun != 2) begun.wait(1);
+    for (int i = 0; i < 2'000; ++i) wait_for_a_command(other, {}).destroy();
+    ++ended;
+}
+
+TEST(transport_lifetime, lets_two_clients_destroy_each_others_coroutines) {
+    redis_server server;
+    client one{{.url = server.url(), .command_timeout = 60s}};
+    client two{{.url = server.url(), .command_timeout = 60s}};
+    for (auto* const each : {&one, &two}) each->command("PING");
+    server.stop();
+    std::atomic<int> begun{0};
+    std::atomic<int> ended{0};
+    start(make_and_destroy(one, two, begun, ended), [](std::exception_ptr) {});
+    start(make_and_destroy(two, one, begun, ended), [](std::exception_ptr) {});
+    EXPECT_TRUE(eventually([&] { return ended == 2; }));
+    server.cont();
+    for (auto* const each : {&one, &two}) EXPECT_EQ(each->command<std::string>("ECHO", "in step"), "in step");
 }
 
 }  // namespace

@@ -342,5 +342,31 @@ TYPED_TEST(transport_bytes, reads_replies_that_come_in_crumbs) {
     EXPECT_EQ(replies[3].text(), "PONG");
 }
 
+// Asks again at once when it is refused, which happens in the turn in which it asks.
+task<void> insist(client& on) {
+    for (;;) {
+        try {
+            co_await on.async_command("PING");
+            co_return;
+        } catch (unavailable_error const&) {
+        }
+    }
+}
+
+TEST(transport_load, reads_replies_although_somebody_asks_again_whenever_he_is_refused) {
+    redis_server server;
+    client client{{.url = server.url(), .command_timeout = long_enough, .max_pending = 1}};
+    client.command("PING");
+    server.stop();
+    tally counts;
+    launch(insist(client), counts);
+    EXPECT_TRUE(eventually([&] { return client.statistics().pending == 1; }));
+    launch(insist(client), counts);
+    launch(insist(client), counts);
+    server.cont();
+    EXPECT_TRUE(eventually([&] { return counts.ended == 3; }));
+    EXPECT_EQ(counts.failed, 0);
+}
+
 }  // namespace
 }  // namespace lockstep::test

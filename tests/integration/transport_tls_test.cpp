@@ -7,16 +7,23 @@
 #include "support/fault_proxy.hpp"
 #include "support/forms.hpp"
 #include "support/log_lines.hpp"
+#include "support/port_reservation.hpp"
 #include "support/redis_server.hpp"
 #include "support/stub_peer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 
 namespace lockstep::test {
 namespace {
@@ -156,6 +163,40 @@ TYPED_TEST(transport_tls, survives_cuts_lost_replies_and_corrupt_records) {
     EXPECT_TRUE(
         eventually([&] { return client.statistics().reconnects == 4 && client.statistics().connections == 1; }));
     EXPECT_EQ(TypeParam::template command<int>(client, "GET", "key"), 5);
+}
+
+// The peer resets each connection as soon as it has it: sometimes before the handshake's first byte is sent.
+TYPED_TEST(transport_tls, gives_up_a_handshake_at_once_when_the_connection_is_reset) {
+    port_reservation const port;
+    auto const listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port.port()));
+    int const on = 1;
+    ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    ASSERT_TRUE(eventually([&] { return ::bind(listener, reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0; }));
+    ASSERT_EQ(::listen(listener, 64), 0);
+    std::atomic<int> reset{0};
+    std::thread peer{[&] {
+        for (int accepted = -1; (accepted = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)) >= 0; ++reset) {
+            linger const none{.l_onoff = 1, .l_linger = 0};
+            ::setsockopt(accepted, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+            ::close(accepted);
+        }
+    }};
+    {
+        client client{{.url = "rediss://127.0.0.1:" + std::to_string(port.port()),
+                       .tls = {.ca_file = this->files.ca()},
+                       .connect_timeout = 30s,
+                       .reconnect_min = 1ms,
+                       .reconnect_max = 1ms}};
+        start(client.async_command("PING"), [](std::exception_ptr, auto&&) {});
+        EXPECT_TRUE(eventually([&] { return reset >= 500; })) << reset << ": an attempt waits for its time to be up";
+    }
+    ::shutdown(listener, SHUT_RDWR);
+    peer.join();
+    ::close(listener);
 }
 
 }  // namespace

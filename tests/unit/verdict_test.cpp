@@ -16,6 +16,28 @@ TEST(verdict, retries_what_the_server_refused_for_the_moment) {
     }
 }
 
+TEST(verdict, knows_the_servers_own_wording_from_that_of_a_script) {
+    for (auto const* const text :
+         {"LOADING Redis is loading the dataset in memory", "LOADING Valkey is loading the dataset in memory",
+          "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+          "BUSY Valkey is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.",
+          "BUSY Redis is busy running a module command.",
+          "TRYAGAIN Multiple keys request during rehashing of slot",
+          "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+          "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'yes'.", "CLUSTERDOWN The cluster is down",
+          "CLUSTERDOWN The cluster is down and only accepts read commands", "CLUSTERDOWN Hash slot not served",
+          "READONLY You can't write against a read only replica.",
+          "READONLY You can't write against a read only replica. script: 0123, on @user_script:1.",
+          "NOAUTH Authentication required.", "NOSCRIPT No matching script. Please use EVAL.", "MOVED 3999 127.0.0.1:6381",
+          "ASK 3999 127.0.0.1:6381"}) {
+        EXPECT_TRUE(is_servers_own(text)) << text;
+    }
+    for (auto const* const text : {"BUSY held", "LOADING", "TRYAGAIN later", "READONLY mode", "NOAUTH you", "CLUSTERDOWN",
+                                   "MASTERDOWN", "ERR BUSY Redis is busy running a script"}) {
+        EXPECT_FALSE(is_servers_own(text)) << text;
+    }
+}
+
 TEST(verdict, delivers_what_is_the_callers_business) {
     for (auto const* const text :
          {"", "ERR unknown command 'x'", "WRONGTYPE Operation against a key",

@@ -1,13 +1,14 @@
 -- Offers a lock that nobody owns to the first in line that can be reached, and tells it. Needs lock_queue. Suspects are passed over.
 -- A client that nobody heard for (PUBLISH = 0) is passed over too, and dropped once somebody behind it was heard: while a Cluster slot
 -- migrates, zero is not death. When nobody can be reached the first gets a 'doubted' offer, which whoever asks next may take.
+local publish, count = 'PUBLISH', 'NUMSUB'
+if string.find(channel, '{', 1, true) then publish, count = 'SPUBLISH', 'SHARDNUMSUB' end
+local function tell(name, id)
+    local heard = redis.pcall(publish, channel .. name, id)
+    return type(heard) == 'number' and heard or -1
+end
+
 local function pass_on()
-    local publish, count = 'PUBLISH', 'NUMSUB'
-    if string.find(channel, '{', 1, true) then publish, count = 'SPUBLISH', 'SHARDNUMSUB' end
-    local function tell(name, id)
-        local heard = redis.pcall(publish, channel .. name, id)
-        return type(heard) == 'number' and heard or -1
-    end
     local function listeners(name)
         local heard = redis.pcall('PUBSUB', count, channel .. name)
         return heard[2] or -1
@@ -44,5 +45,5 @@ local function pass_on()
     if chosen ~= head and not kept then start = chosen end
     owner, ends = node(chosen)[1], now + window
     leave(chosen)
-    return heard, tell
+    return heard
 end

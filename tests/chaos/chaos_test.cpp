@@ -14,6 +14,7 @@
 #include "world.hpp"
 
 #include <lockstep/client.hpp>
+#include <lockstep/error.hpp>
 #include <lockstep/mutex.hpp>
 
 #include <gtest/gtest.h>
@@ -51,21 +52,30 @@ public:
     }
 
     void torment(milliseconds length) {
-        auto const begin = std::chrono::steady_clock::now();
+        auto begin = std::chrono::steady_clock::now();
+        auto const end = begin + length;
         for (auto const& next : make_plan(seed_, where_, length, worker_count)) {
-            std::this_thread::sleep_until(begin + next.at);  // the plan is a plan of times
+            begin = std::max(begin, std::chrono::steady_clock::now() - next.at);  // what takes long puts off what follows
+            if (begin + next.at > end) break;
+            std::this_thread::sleep_until(begin + next.at);
             auto const name = std::string{name_of(next.what)};
             note("deed", name, static_cast<std::int64_t>(next.whom));
             commit(next);
             note("deed", name + " done", static_cast<std::int64_t>(next.whom));
         }
-        std::this_thread::sleep_until(begin + length);
     }
 
-    /// Ends the workers in order, and looks at what is left.
+    /// Ends the workers in order, and looks at what is left: of those who live, and then of those who did.
     history finish() {
         world_->calm_down();
         for (auto& one : workers_) one.cont();
+        for (auto& one : workers_) one.write_line("rest");
+        for (auto& one : workers_) {
+            if (one.read_line(30s) != "idle") note("left", "a worker that does not come to rest");
+        }
+        if (!test::eventually([&] { return left_by_the_living(*world_).empty(); }, 20s)) {
+            for (auto const& one : left_by_the_living(*world_)) note("left", one);
+        }
         for (auto& one : workers_) one.close_input();
         for (auto& one : workers_) {
             auto const ended = one.wait(30s);
@@ -168,6 +178,10 @@ void run_chaos(topology where, char const* name, std::uint64_t usual_seconds) {
     expect_none(check_nothing_left(all), "left");
 
     std::cout << name << ": " << summary(all) << std::endl;
+    auto const expected = make_error_code(errc::unavailable).message();
+    for (auto const& one : all) {
+        if (one.what == "failed" && !one.note.starts_with(expected)) ADD_FAILURE() << to_json(one);
+    }
     auto const grants = holds_of(all, "mutex").size();
     EXPECT_GT(grants, 5 * seconds) << "they hardly got to do anything";
     if (testing::Test::HasFailure()) {

@@ -26,9 +26,13 @@ public:
 
 std::unique_ptr<world> make_world(topology where, std::size_t workers);
 
-/// The names that workers use, and what is left of them at the servers when nobody uses them any more: a text for each thing.
+/// The names that workers use.
 constexpr std::size_t mutex_names = 3;
 std::string mutex_name(std::uint64_t index);
+
+/// What is there at the servers of clients that are connected: for when none of them holds or waits for anything.
+std::vector<std::string> left_by_the_living(world& where);
+/// What is there that should not be when no client is connected any more.
 std::vector<std::string> leftovers(world& where);
 
 }  // namespace lockstep::chaos

@@ -1,7 +1,7 @@
 // One of the processes that a chaos run torments: uses the primitives at random, asks the referee for the guarded resource, and
 // reports all it does (support/history.hpp).
 //   chaos_worker <url> <referee's socket> <who> <seed> <threads>
-// It ends, in order, when its input does.
+// The first line of its input ends its work: it says "idle" then, and the client lives on. The end of its input ends it, in order.
 //
 // To add a primitive: a function like use_mutex, called by work().
 #include "support/history.hpp"
@@ -70,7 +70,7 @@ private:
         try {
             held = take(mutexes_[which]);
         } catch (lockstep::error const& problem) {
-            return report("failed", problem.what());
+            return report("failed", problem.code().message() + ": " + problem.what());
         }
         if (!held) return report("none");
         fence_ = held->fence();
@@ -98,8 +98,8 @@ private:
 
     /// Uses what the lease guards, for a moment or for longer than the lease lasts without renewals.
     void guard(lockstep::lease const& held) {
-        auto const kind = below(20);
-        auto const length = kind == 0 ? milliseconds{below(1'500)} : kind < 8 ? milliseconds{below(12)} : 0ms;
+        auto const kind = below(100);
+        auto const length = kind == 0 ? milliseconds{below(1'500)} : kind < 40 ? milliseconds{below(12)} : 0ms;
         auto const end = std::chrono::steady_clock::now() + length;
         do {
             if (!is_sure(held)) return;
@@ -138,10 +138,12 @@ int main(int count, char** arguments) try {
             }
         });
     }
-    for (std::string line; std::getline(std::cin, line);) {
-    }
+    std::string line;
+    std::getline(std::cin, line);
     stop = true;
     for (auto& one : threads) one.join();
+    std::cout << "idle" << std::endl;
+    std::getline(std::cin, line);
     client.close();
     return failed ? 1 : 0;
 } catch (std::exception const& failure) {

@@ -103,16 +103,28 @@ private:
     }
 
     void commit(step const& next) {
-        auto& victim = workers_.at(next.whom % worker_count);
         switch (next.what) {
-            case deed::kill:
-                if (!victim.running()) note("left", "a worker that ended by itself");
-                victim = begin_worker(next.whom % worker_count);
-                break;
-            case deed::nap: victim.stop(); break;
-            case deed::wake: victim.cont(); break;
+            case deed::kill: return replace(next.whom % worker_count);
+            case deed::kill_holder: return replace(holder_of(next.whom));
+            case deed::nap: return put_to_sleep(next.whom, next.whom % worker_count);
+            case deed::nap_holder: return put_to_sleep(next.whom, holder_of(next.whom));
+            case deed::wake: return workers_.at(asleep_.at(next.whom)).cont();
             default: world_->commit(next);
         }
+    }
+
+    /// A plan says "whoever holds it": who that is depends on the run.
+    std::size_t holder_of(std::uint64_t name) {
+        auto const who = referee_.last_granted(mutex_name(name));
+        return who.empty() ? name % worker_count : static_cast<std::size_t>(who.at(1) - '0');
+    }
+    void replace(std::size_t which) {
+        if (!workers_.at(which).running()) note("left", "a worker that ended by itself");
+        workers_.at(which) = begin_worker(which);
+    }
+    void put_to_sleep(std::uint64_t number, std::size_t which) {
+        asleep_[number] = which;
+        workers_.at(which).stop();
     }
 
     /// Takes and gives back every name. Whatever the dead hold runs out, and who comes then cleans up after them.
@@ -138,6 +150,7 @@ private:
     std::unique_ptr<world> world_;
     referee referee_;
     std::map<std::size_t, unsigned> incarnations_;
+    std::map<std::uint64_t, std::size_t> asleep_;  // by the plan's number
     std::vector<test::child_process> workers_;
 };
 

@@ -18,8 +18,10 @@ enum class topology {
 
 enum class deed {
     kill,           // a worker; another takes its place
+    kill_holder,    // the one that was last given a name
     nap,            // a worker sleeps until its wake
-    wake,
+    nap_holder,     // the one that was last given a name
+    wake,           // of what slept under this number
     cut,            // a worker's connections
     drop_reply,     // its next reply is lost, and the connection with it
     refuse,         // it cannot connect until its heal; what it has is cut

@@ -27,7 +27,7 @@ TEST(chaos_plan, wakes_and_heals_before_the_end) {
             last = one.at;
             EXPECT_LT(one.whom, 4U);
             bool in_turn = true;
-            if (one.what == deed::nap) in_turn = asleep.insert(one.whom).second;
+            if (one.what == deed::nap || one.what == deed::nap_holder) in_turn = asleep.insert(one.whom).second;
             if (one.what == deed::wake) in_turn = asleep.erase(one.whom) == 1;
             if (one.what == deed::refuse || one.what == deed::lag) in_turn = faulty.insert(one.whom).second;
             if (one.what == deed::heal) in_turn = faulty.erase(one.whom) == 1;
@@ -45,9 +45,9 @@ TEST(chaos_plan, does_what_the_topology_can_bear) {
         return found;
     };
     EXPECT_EQ(kinds(topology::standalone),
-              (std::set<std::string>{"kill", "nap", "wake", "cut", "drop_reply", "refuse", "heal", "lag", "script_flush", "client_kill",
+              (std::set<std::string>{"kill", "kill_holder", "nap", "nap_holder", "wake", "cut", "drop_reply", "refuse", "heal", "lag", "script_flush", "client_kill",
                                      "server_nap", "clock_back", "clock_forward"}));
-    EXPECT_EQ(kinds(topology::cluster), (std::set<std::string>{"kill", "nap", "wake", "script_flush", "client_kill", "migrate"}));
+    EXPECT_EQ(kinds(topology::cluster), (std::set<std::string>{"kill", "kill_holder", "nap", "nap_holder", "wake", "script_flush", "client_kill", "migrate"}));
     EXPECT_TRUE(kinds(topology::sentinel).contains("failover") && kinds(topology::cluster_failover).contains("kill_master"));
 }
 

@@ -45,7 +45,13 @@ history referee::finish() {
 
 void referee::note(event what) {
     std::lock_guard const guard{mutex_};
+    if (what.what == "granted") granted_[what.name] = what.who;
     write(std::move(what));
+}
+
+std::string referee::last_granted(std::string const& name) {
+    std::lock_guard const guard{mutex_};
+    return granted_[name];
 }
 
 void referee::write(event what) {

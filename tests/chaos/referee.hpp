@@ -26,6 +26,8 @@ public:
     /// Where witness connects to.
     [[nodiscard]] std::string socket_path() const { return directory_.file("referee"); }
     void note(event what);
+    /// Who last said that it was granted this; "": nobody yet.
+    [[nodiscard]] std::string last_granted(std::string const& name);
     /// In order of time; ends when all workers have closed their lines.
     [[nodiscard]] history finish();
 
@@ -40,6 +42,7 @@ private:
     std::vector<int> lines_;
     std::map<std::string, std::uint64_t> highest_;
     std::mutex mutex_;
+    std::map<std::string, std::string> granted_;  // name, who
     history all_;
     std::FILE* file_ = nullptr;
     std::thread thread_;

@@ -99,7 +99,7 @@ private:
     /// Uses what the lease guards, for a moment or for longer than the lease lasts without renewals.
     void guard(lockstep::lease const& held) {
         auto const kind = below(100);
-        auto const length = kind == 0 ? milliseconds{below(1'500)} : kind < 40 ? milliseconds{below(12)} : 0ms;
+        auto const length = kind < 4 ? milliseconds{below(1'500)} : kind < 40 ? milliseconds{below(12)} : 0ms;
         auto const end = std::chrono::steady_clock::now() + length;
         do {
             if (!is_sure(held)) return;

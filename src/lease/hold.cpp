@@ -455,7 +455,18 @@ void hold::give_back() noexcept {
     send(state::releasing, hub_.reactor().now() + std::max(ttl_, release_time));
 }
 
+void hold::tell_next() noexcept {
+    target_->where->no_longer_watched(*this);
+    hub_.unschedule(*this);
+    hub_.count_release(+1);
+    leaving_ = true;
+    send(state::releasing, hub_.reactor().now() + release_time);
+}
+
 void hold::answered_release(answer const& said) noexcept {
+    bool const handed_on = said.what == word::released && !said.offered_to.empty();
+    bool const ends_here = handed_on && hub_.is_closing() && !leaving_;
+    if (ends_here) tell_next();
     hub_.count_release(-1);
     if (heard_by != nullptr) {
         // Sent twice because a reply was lost, the second one finds nothing: that is success.
@@ -464,9 +475,10 @@ void hold::answered_release(answer const& said) noexcept {
                                                                       "does not know it any more", target_->where->name()))
                            : nullptr);
     }
+    if (ends_here) return;
     if (uncertain_ && hub_.connects() != connects_) return owe_or_finish();
     uncertain_ = false;
-    if (said.what == word::released && !said.offered_to.empty() && target_->where->watch(*this, said)) {
+    if (handed_on && target_->where->watch(*this, said)) {
         state_ = state::watching;
         return hub_.schedule(*this, hub_.reactor().now() + target_->how.claim_window + milliseconds{10});
     }

@@ -92,6 +92,8 @@ public:
     }
     /// Nobody waits for it any more.
     void give_up() noexcept;
+    /// It was handed on, and nobody will be here to look whether that arrived: the first that still waits is told to.
+    void tell_next() noexcept;
     /// Its time on the agenda has come.
     void act() noexcept;
     void finish() noexcept;

@@ -106,7 +106,7 @@ void room::fail_all(errc reason, std::string_view why) noexcept {
 
 void room::granted(hold& held, answer const& said) noexcept {
     no_longer_queued(held);
-    if (watching_ != nullptr) watching_->finish();
+    stop_watching();
     bool const for_all = asker_ == &held;
     if (for_all) asker_ = nullptr;
     auto* const who = for_all ? (waiting_.empty() ? nullptr : &waiting_.front()) : held.wanted_by;
@@ -145,7 +145,7 @@ void room::refused(hold& held) noexcept {
 }
 
 void room::queued(hold& held) noexcept {
-    if (watching_ != nullptr) watching_->finish();
+    stop_watching();
     if (!held.hold_hook::is_linked()) queue_.push_back(held);
     if (&queue_.front() == &held) hub_.schedule(held, held.agenda_time());
     if (owner_->is_cluster() && !std::exchange(listening_, true)) {
@@ -235,9 +235,13 @@ bool room::watch(hold& held, answer const& said) noexcept {
     // Whoever of ours waits looks by itself; and a larger fence has shown that the lock went on.
     bool const ours = said.offered_to.starts_with(hub_.client_id());
     if (ours || !queue_.empty() || asker_ != nullptr || hub_.is_closing()) return false;
-    if (watching_ != nullptr) watching_->finish();
+    stop_watching();
     watching_ = &held;
     return true;
+}
+
+void room::stop_watching() noexcept {
+    if (auto* const watcher = std::exchange(watching_, nullptr)) watcher->finish();
 }
 
 void room::no_longer_watched(hold& held) noexcept {

@@ -201,6 +201,7 @@ private:
 template <class F>
 void reactor::in_turn(F&& work) {
     if (here()) return work();
+    lending const own;
     turn const now{*this};
     work();
 }

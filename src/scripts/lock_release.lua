@@ -3,7 +3,7 @@
   KEYS[1]  lock     hash
   ARGV[1]  hold     id of the hold
   ARGV[2]  rules    as in lock_acquire
-  ARGV[3]  leaving  if given, also tell the one behind: the caller will not be there to look after the claim window
+  ARGV[3]  leaving  if given, also tell the first that still waits: the caller will not be there to look after the claim window
   Returns  1 (released, nobody waited) | {'released', now_ms, hold it was offered to or '', how many heard (-1: cannot be known)}
            | {'cancelled', now_ms} | {'gone', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
@@ -55,10 +55,10 @@ end
 if not owner and head then
     local heard = pass_on()
     if answer[1] == 'released' then answer[3], answer[4] = owner, heard end
-    if ARGV[3] and head then
-        local second = node(start and start <= tail and start or head)[1]
-        tell(string.match(second, '^[^.]+'), second)
-    end
+end
+if ARGV[3] and head then
+    local second = node(start and start <= tail and start or head)[1]
+    tell(string.match(second, '^[^.]+'), second)
 end
 commit_all()
 return answer

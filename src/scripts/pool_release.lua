@@ -3,7 +3,7 @@
   KEYS[1]  pool     hash
   ARGV[1]  hold     id of the hold
   ARGV[2]  rules    as in lock_acquire
-  ARGV[3]  leaving  if '1', also tell the one behind: the caller will not be there to look after the claim window
+  ARGV[3]  leaving  if '1', also tell the first that still waits: the caller will not be there to look after the claim window
   ARGV[4]  unused   if given: nobody had any use of the hold, so this is how many permits come back if it has used them up
   Returns  1 (released, nobody waited) | {'released', now_ms, first hold it was offered to or '', how many heard (-1: cannot be known)}
            | {'cancelled', now_ms} | {'gone', now_ms}
@@ -70,7 +70,7 @@ end
 settle()
 local first, heard = pass_on()
 if answer[1] == 'released' then answer[3], answer[4] = first, heard end
-if ARGV[3] == '1' and head and first ~= '' then
+if ARGV[3] == '1' and head then
     local second = node(start and start <= tail and start or head)[1]
     tell(string.match(second, '^[^.]+'), second)
 end

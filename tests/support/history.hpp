@@ -1,0 +1,49 @@
+// What happened in a run, as its witnesses saw it: one JSON object per line, so that any tool can read it.
+//
+//     {"t":17,"who":"w2.1.0","what":"granted","name":"mutex-0","fence":1700000000000000}
+//
+// t is CLOCK_BOOTTIME in nanoseconds, one clock for all processes of the machine. who is a worker's thread (worker.incarnation.thread),
+// "nemesis" or "end". name begins with the kind of thing it is. What the kinds of events mean:
+//
+//   ask       before a hold is asked for                     none, failed  it was not obtained (note: why)
+//   granted   after it was: fence, n permits, note the mode   sure          t was read before the lease was found valid
+//   ended     the holder is through with it (note: how)
+//   access    the referee's: a holder came with its fence; n is 1 if it was let in, 0 if a larger one had been there
+//   deed      the nemesis': note says which                   left          found in Redis in the end (note: what)
+//   set, set_done; wait, woken, none; stored (n)              of events
+//   arrive; passed, broken, unknown (n: generation); completed (n)  of barriers
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::chaos {
+
+struct event {
+    std::int64_t t = 0;
+    std::string who{};
+    std::string what{};
+    std::string name{};
+    std::uint64_t fence = 0;
+    std::int64_t n = 0;
+    std::string note{};
+
+    bool operator==(event const&) const = default;
+};
+
+using history = std::vector<event>;
+
+/// Without the end of line. What is 0 or empty is left out.
+std::string to_json(event const& one);
+/// Flat objects of strings and integers with the members above; nothing for any other text.
+std::optional<event> from_json(std::string_view line);
+
+/// In order of time. Throws std::invalid_argument that names the line.
+history parse_history(std::string_view lines);
+
+std::int64_t boot_ns();
+
+}  // namespace lockstep::chaos

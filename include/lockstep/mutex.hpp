@@ -19,6 +19,7 @@
 /// Threads: everything may be called from any thread. The object may be destroyed while its leases live on.
 
 #include <lockstep/client.hpp>
+#include <lockstep/detail/time_after.hpp>
 #include <lockstep/lease.hpp>
 #include <lockstep/lease_options.hpp>
 #include <lockstep/task.hpp>
@@ -37,16 +38,6 @@ struct target;
 }
 namespace detail {
 class thread_leases;
-
-/// A time of any clock as one of the steady clock; far away ones without overflow.
-template <class Rep, class Period>
-std::chrono::steady_clock::time_point time_after(std::chrono::duration<Rep, Period> const& time) {
-    using namespace std::chrono;
-    constexpr hours far{24 * 365 * 100};
-    auto const now = steady_clock::now();
-    if (time <= time.zero()) return now;
-    return duration<double>(time) >= far ? steady_clock::time_point::max() : now + ceil<steady_clock::duration>(time);
-}
 }  // namespace detail
 
 class mutex {

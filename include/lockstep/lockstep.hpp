@@ -2,9 +2,12 @@
 
 /// Everything but <lockstep/asio.hpp>, which brings Boost.Asio along.
 
+#include <lockstep/barrier.hpp>
+#include <lockstep/broadcast_event.hpp>
 #include <lockstep/client.hpp>
 #include <lockstep/embedded_server.hpp>
 #include <lockstep/error.hpp>
+#include <lockstep/latch.hpp>
 #include <lockstep/lease.hpp>
 #include <lockstep/lease_options.hpp>
 #include <lockstep/log.hpp>

@@ -75,11 +75,11 @@ public:
     std::string new_id();
     /// The server's time after which a command must not run that is given up at `until`.
     std::int64_t latest(clock::time_point until) const noexcept;
-    std::int64_t server_now() const noexcept { return clock_.now(); }
-    clock::time_point last_contact() const noexcept { return last_contact_; }
     /// Frees those whom this answer frees, of the first `covered` who came.
     void answered(gate_answer const& said, std::uint64_t covered) noexcept;
-    std::uint64_t entries() const noexcept { return entries_; }
+    void answered(gate_answer const& said) noexcept { answered(said, entries_); }
+    /// A question was not answered: those who have waited for one for too long hear of it.
+    void failed(errc reason, std::string_view why) noexcept;
 
     /// Who counts something once carries a session and a sequence; calls of one session follow one another.
     struct session {
@@ -111,7 +111,6 @@ private:
     static task<gate_answer> read(std::shared_ptr<gate> self, task<reply> answer);
     void want() noexcept;
     void rest() noexcept;
-    void failed(errc reason, std::string_view why) noexcept;
     void free_the_curious() noexcept;
 
     void arrive() noexcept override;  // it is time to ask, and all of this turn have come

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep {
 namespace {
 
@@ -61,8 +63,8 @@ namespace {
 using state = std::shared_ptr<detail::latch_state>;
 
 /// Goes on in a turn, when the latch is there with the right count.
-task<gate_answer> find(state latch) {
-    auto const until = latch->what.where->owner()->deadline({});
+task<gate_answer> find(state latch, gate::clock::time_point limit = gate::clock::time_point::max()) {
+    auto const until = std::min(limit, latch->what.where->owner()->deadline({}));
     engine::pause turn{latch->what.where->owner(), milliseconds{0}};
     co_await turn;
     auto creation = create(latch->what.where, latch->count, latch->what.rules, until);
@@ -102,9 +104,14 @@ task<bool> wait_until_open(state latch, gate::clock::time_point until) {
     engine::pause turn{latch->what.where->owner(), milliseconds{0}};
     co_await turn;
     if (!latch->known) {
-        auto finding = find(latch);
-        auto const said = co_await std::move(finding);
-        if (said.value == 0) co_return true;
+        try {
+            auto finding = find(latch, until);
+            auto const said = co_await std::move(finding);
+            if (said.value == 0) co_return true;
+        } catch (timeout_error const&) {
+            if (until <= gate::clock::now()) co_return false;
+            throw;
+        }
     }
     auto waiting = engine::wait_at(latch->what.where, until);
     co_return co_await std::move(waiting);

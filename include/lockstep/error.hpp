@@ -29,6 +29,7 @@ enum class errc {
     would_deadlock,     ///< a blocking form was called on the thread that does the I/O
     authentication,     ///< wrong user or password, or no right to log in; not retried
     unsuitable_server,  ///< too old, or configured to evict keys; the message says what to change
+    broken_barrier,     ///< a participant died or gave up, so nobody passes the barrier this time
 };
 
 std::error_category const& error_category() noexcept;
@@ -65,6 +66,7 @@ LOCKSTEP_ERROR(conversion, conversion);
 LOCKSTEP_ERROR(would_deadlock, would_deadlock);
 LOCKSTEP_ERROR(authentication, authentication);
 LOCKSTEP_ERROR(unsuitable_server, unsuitable_server);
+LOCKSTEP_ERROR(broken_barrier, broken_barrier);
 #undef LOCKSTEP_ERROR
 
 /// The server's own error. `prefix()` is its first word: "WRONGTYPE", "OOM", "NOPERM", "ERR" and so on.

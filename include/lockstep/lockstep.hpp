@@ -2,11 +2,14 @@
 
 /// Everything but <lockstep/asio.hpp>, which brings Boost.Asio along.
 
+#include <lockstep/barrier.hpp>
+#include <lockstep/broadcast_event.hpp>
 #include <lockstep/client.hpp>
 #include <lockstep/counting_semaphore.hpp>
 #include <lockstep/embedded_server.hpp>
 #include <lockstep/error.hpp>
 #include <lockstep/event.hpp>
+#include <lockstep/latch.hpp>
 #include <lockstep/lease.hpp>
 #include <lockstep/lease_options.hpp>
 #include <lockstep/log.hpp>

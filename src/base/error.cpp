@@ -20,6 +20,7 @@ char const* words(errc code) {
         case errc::would_deadlock: return "would deadlock";
         case errc::authentication: return "authentication failed";
         case errc::unsuitable_server: return "unsuitable server";
+        case errc::broken_barrier: return "broken barrier";
     }
     return "unknown error";
 }
@@ -61,6 +62,7 @@ void throw_error(errc code, std::string const& message) {
         case errc::would_deadlock: throw would_deadlock_error(message);
         case errc::authentication: throw authentication_error(message);
         case errc::unsuitable_server: throw unsuitable_server_error(message);
+        case errc::broken_barrier: throw broken_barrier_error(message);
     }
     throw error(code, message);
 }

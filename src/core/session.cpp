@@ -8,12 +8,7 @@ namespace detail {
 
 session_state::~session_state() {
     if (!owner_->same_process()) return;
-    if (owner_->home().here()) {
-        way_->close();
-    } else {
-        redis::reactor::turn const now{owner_->home()};
-        way_->close();
-    }
+    owner_->home().in_turn([this] { way_->close(); });
 }
 
 task<session> open_session(std::shared_ptr<core> owner, std::int16_t slot) {

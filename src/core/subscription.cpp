@@ -33,10 +33,7 @@ public:
 
     void end() noexcept {
         if (!owner_->same_process()) return;
-        auto& home = owner_->home();
-        if (home.here()) return leave();
-        redis::reactor::turn const now{home};
-        leave();
+        owner_->home().in_turn([this] { leave(); });
     }
 
     // Awaited once: until the server has confirmed it.

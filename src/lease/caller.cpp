@@ -42,7 +42,7 @@ void caller::arrive() noexcept {
     if (hold_.heard_by != nullptr && wish_ != wish::release) {
         return finish(make_error(errc::invalid_argument, "another request of this lease is under way; wait for its end first"));
     }
-    hold_.settle_caller(make_error(errc::not_held, "the lease was released meanwhile"));
+    if (hold_.heard_by != nullptr) hold_.settle_caller(make_error(errc::not_held, "the lease was released meanwhile"));
     hold_.heard_by = this;
     if (wish_ == wish::release) return room.released(hold_);
     hold_.prolong(*this, length_);

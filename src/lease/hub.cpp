@@ -2,6 +2,7 @@
 
 #include "base/names.hpp"
 #include "base/random.hpp"
+#include "lease/gate.hpp"
 
 #include <lockstep/log.hpp>
 
@@ -51,12 +52,45 @@ void hub::forget(room const& gone) noexcept {
     if (found != rooms_.end() && found->second.expired()) rooms_.erase(found);
 }
 
+std::string hub::channel_of(std::string_view key) const {
+    if (!owner_.is_cluster()) return channel_;
+    return std::string{key.substr(0, key.rfind(':'))} + ":wake:";  // the key's own slot
+}
+
 target hub::target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name, lease_options const& options) {
     target made;
     made.how = resolve(options, owner_.options().defaults);
     made.where = room_for(std::move(owner), what, name);
     made.rules = fmt::format("{} {} {}", made.how.claim_window.count(), made.how.retention.count(), made.where->channel());
     return made;
+}
+
+// ---- gates
+
+std::shared_ptr<gate> hub::gate_for(std::string const& key, std::function<std::shared_ptr<gate>()> const& make) {
+    std::lock_guard const guard{rooms_mutex_};
+    auto& known = gates_[key];
+    auto found = known.lock();
+    if (!found) {
+        found = make();
+        known = found;
+    }
+    return found;
+}
+
+void hub::forget(gate const& gone) noexcept {
+    std::lock_guard const guard{rooms_mutex_};
+    auto const found = gates_.find(gone.key());
+    if (found != gates_.end() && found->second.expired()) gates_.erase(found);
+}
+
+std::vector<std::shared_ptr<gate>> hub::gates() {
+    std::lock_guard const guard{rooms_mutex_};
+    std::vector<std::shared_ptr<gate>> alive;
+    for (auto const& [key, one] : gates_) {
+        if (auto found = one.lock()) alive.push_back(std::move(found));
+    }
+    return alive;
 }
 
 // ---- holds
@@ -140,6 +174,17 @@ void hub::listen() noexcept {
     owner_.way()->listening().add(redis::channel_kind::plain, channel_ + client_id_, *this);
 }
 
+void hub::message(std::string_view, std::string_view payload) noexcept {
+    if (!payload.starts_with('=')) return pushed(payload);
+    std::shared_ptr<gate> found;
+    {
+        std::lock_guard const guard{rooms_mutex_};
+        auto const known = gates_.find(payload.substr(1));
+        if (known != gates_.end()) found = known->second.lock();
+    }
+    if (found) found->changed();
+}
+
 void hub::pushed(std::string_view id) noexcept {
     if (!id.starts_with(client_id_) || id.size() < client_id_.size() + 2) return;
     auto const text = id.substr(client_id_.size() + 1);
@@ -157,6 +202,7 @@ void hub::subscribed() noexcept {
         auto* const one = table_[i];
         if (one != nullptr && one->now() == hold::state::waiting) one->what()->where->ask_again(*one);
     }
+    for (auto const& one : gates()) one->reconnected();
 }
 
 void hub::refused(errc reason, std::string_view why) noexcept {
@@ -200,6 +246,7 @@ void hub::close(std::function<void()> done) noexcept {
         }
         what->where->fail_all(errc::cancelled, "the client was closed");
     }
+    for (auto const& one : gates()) one->close();
     count_release(-1);
 }
 

@@ -21,6 +21,8 @@
 
 namespace lockstep::engine {
 
+class gate;
+
 class hub final : public detail::core::extension, redis::timer, redis::listener {
 public:
     /// This client's, from any thread.
@@ -33,14 +35,21 @@ public:
     target target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name,
                                              lease_options const& options);
     void forget(room const& gone) noexcept;
+    /// The gate of a key, from any thread; made by `make` where there is none.
+    std::shared_ptr<gate> gate_for(std::string const& key, std::function<std::shared_ptr<gate>()> const& make);
+    void forget(gate const& gone) noexcept;
 
     // In turns:
     detail::core& owner() const noexcept { return owner_; }
     redis::reactor& reactor() const noexcept { return owner_.home(); }
     std::string const& client_id() const noexcept { return client_id_; }
-    std::string const& channel() const noexcept { return channel_; }
+    /// The channel on which clients hear of this key, but for the client's id.
+    std::string channel_of(std::string_view key) const;
     alarm_clock& alarm() const noexcept { return alarm_; }
     bool is_closing() const noexcept { return closing_; }
+
+    /// For the ids of what is not a hold of the table: never the same twice.
+    std::uint64_t next_number() noexcept { return ++last_number_; }
 
     hold& new_hold(std::shared_ptr<target const> what);
     void end_hold(hold& done) noexcept;  ///< it is idle: out of the table
@@ -59,7 +68,8 @@ private:
     void close(std::function<void()> done) noexcept override;
     void fire() noexcept override;  // the agenda
     void set_timer() noexcept;
-    void message(std::string_view channel, std::string_view payload) noexcept override { (void)channel, pushed(payload); }
+    void message(std::string_view channel, std::string_view payload) noexcept override;
+    std::vector<std::shared_ptr<gate>> gates();
     void subscribed() noexcept override;
     void interrupted() noexcept override {}
     void refused(errc reason, std::string_view why) noexcept override;
@@ -79,10 +89,12 @@ private:
     std::vector<hold*> table_;           // by the low bits of their numbers
     std::vector<std::uint32_t> vacant_;  // free places in it
     std::uint64_t serial_ = 0;
+    std::uint64_t last_number_ = 0;
     agenda agenda_;
 
     std::mutex rooms_mutex_;
     std::map<std::string, std::weak_ptr<room>, std::less<>> rooms_;
+    std::map<std::string, std::weak_ptr<gate>, std::less<>> gates_;  // under rooms_mutex_ too
     std::mutex spare_mutex_;
     std::vector<hold*> spare_;
 };

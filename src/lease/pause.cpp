@@ -27,6 +27,7 @@ bool pause::begin() {
 
 void pause::arrive() noexcept {
     if (owner_->closed()) return end(true);
+    if (time_.count() == 0) return end(cancel_ != nullptr && cancel_->requested());
     if (cancel_ != nullptr) {
         if (!cancel_->park(*this)) return end(true);
         parked_ = true;

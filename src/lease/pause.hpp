@@ -1,6 +1,6 @@
 #pragma once
 
-// co_await pause{core, time}: goes on in a turn, after so long; a cancellation ends it early with `cancelled_error`.
+// co_await pause{core, time}: goes on in a turn, after so long (0: in the next one); a cancellation ends it early with `cancelled_error`.
 
 #include "redis/reactor.hpp"
 

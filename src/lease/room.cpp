@@ -1,6 +1,5 @@
 #include "lease/room.hpp"
 
-#include "base/clock.hpp"
 #include "core/core.hpp"
 #include "lease/hub.hpp"
 #include "redis/slot.hpp"
@@ -19,15 +18,11 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds longest_budget{5'000};  // a question that was given up can run so much later at most
 
-std::int64_t boot_ms() noexcept {
-    return std::chrono::duration_cast<milliseconds>(base::boot_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 room::room(std::shared_ptr<detail::core> owner, hub& home, engine::kind const& what, std::string key, std::string name)
     : owner_(std::move(owner)), hub_(home), kind_(what), key_(std::move(key)), name_(std::move(name)),
-      slot_(static_cast<std::int16_t>(redis::key_slot(key_))) {}
+      slot_(static_cast<std::int16_t>(redis::key_slot(key_))), clock_(owner_->is_cluster() ? nullptr : &hub_.offset_ms) {}
 
 room::~room() {
     hub_.forget(*this);
@@ -36,25 +31,14 @@ room::~room() {
         [this] { owner_->way()->listening().remove(redis::channel_kind::shard, channel() + hub_.client_id(), *this); });
 }
 
-std::string room::channel() const {
-    if (!owner_->is_cluster()) return hub_.channel();
-    return key_.substr(0, key_.rfind(':')) + ":wake:";  // the key's own slot
-}
-
-// ---- the server's clock
+std::string room::channel() const { return hub_.channel_of(key_); }
 
 void room::learn(std::int64_t server_ms) noexcept {
     last_contact_ = owner_->home().now();
-    if (server_ms == 0) return;
-    offset_ms_ = server_ms - boot_ms();
-    if (!owner_->is_cluster()) hub_.offset_ms = offset_ms_;
+    clock_.learn(server_ms);
 }
 
-std::int64_t room::server_now() const noexcept {
-    if (auto const known = offset_ms_ ? offset_ms_ : hub_.offset_ms) return *known + boot_ms();
-    // A guess until the first answer. A server ahead of it says "late" once and what time it has.
-    return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+std::int64_t room::server_now() const noexcept { return clock_.now(); }
 
 // ---- waiters
 

@@ -7,13 +7,13 @@
 // their turn. Without one, each waiter has a hold of its own. In turns, except construction and destruction.
 
 #include "lease/kind.hpp"
+#include "lease/server_clock.hpp"
 #include "lease/waiter.hpp"
 #include "redis/subscriptions.hpp"
 
 #include <boost/intrusive/list.hpp>
 
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace lockstep::detail {
@@ -97,7 +97,7 @@ private:
     hold* watching_ = nullptr;  // handed on, and not yet seen to have arrived
     std::uint64_t seen_fence_ = 0;
     waiter::clock::time_point last_contact_{};
-    std::optional<std::int64_t> offset_ms_;  // server's clock less boot clock
+    server_clock clock_;
 };
 
 }  // namespace lockstep::engine

@@ -201,7 +201,6 @@ private:
 template <class F>
 void reactor::in_turn(F&& work) {
     if (here()) return work();
-    lending const own;
     turn const now{*this};
     work();
 }

@@ -1,5 +1,6 @@
 #include <lockstep/multi_lock.hpp>
 
+#include "lease/pause.hpp"
 #include "lease/take.hpp"
 #include "sync/targets.hpp"
 
@@ -63,12 +64,24 @@ task<std::exception_ptr> quietly(task<void> work) {
     co_return nullptr;
 }
 
+/// All that begins in one turn leaves in one write.
+engine::pause next_turn(engine::target const& of) { return {of.where->owner(), std::chrono::milliseconds::zero()}; }
+
+task<std::vector<std::optional<lease>>> try_each(std::vector<target_pointer> names) {
+    auto turn = next_turn(*names.front());
+    co_await turn;
+    std::vector<task<std::optional<lease>>> works;
+    for (auto& one : names) works.push_back(engine::try_take(std::move(one), {}));
+    auto all = when_all(std::move(works));
+    co_return co_await std::move(all);
+}
+
 task<void> release_each(std::vector<lease> held) {
+    if (held.empty()) co_return;
+    auto turn = next_turn(*engine::hold::of(held.front())->what());
+    co_await turn;
     std::vector<task<std::exception_ptr>> works;
-    for (auto& one : held) {
-        if (one) works.push_back(quietly(one.async_release()));
-    }
-    if (works.empty()) co_return;
+    for (auto& one : held) works.push_back(quietly(one.async_release()));
     auto all = when_all(std::move(works));
     auto const problems = co_await std::move(all);
     for (auto const& problem : problems) {
@@ -130,9 +143,7 @@ std::vector<std::optional<lease>> try_acquire_all(client& by, std::vector<std::s
 
 task<std::vector<std::optional<lease>>> async_try_acquire_all(client& by, std::vector<std::string> const& names,
                                                               lease_options const& options) {
-    std::vector<task<std::optional<lease>>> works;
-    for (auto& one : targets_of(by, names, options)) works.push_back(engine::try_take(std::move(one), {}));
-    return when_all(std::move(works));
+    return try_each(targets_of(by, names, options));
 }
 
 void release_all(std::vector<std::optional<lease>> held) { sync_wait(async_release_all(std::move(held))); }
@@ -140,7 +151,7 @@ void release_all(std::vector<std::optional<lease>> held) { sync_wait(async_relea
 task<void> async_release_all(std::vector<std::optional<lease>> held) {
     std::vector<lease> all;
     for (auto& one : held) {
-        if (one) all.push_back(std::move(*one));
+        if (one && *one) all.push_back(std::move(*one));
     }
     return release_each(std::move(all));
 }

@@ -3,6 +3,7 @@
 // What mutexes, shared mutexes and their like have in common: the ways to acquire a lease, and the standard library's Lockable on
 // top of it. The public headers say what each promises.
 
+#include <lockstep/detail/time_after.hpp>
 #include <lockstep/lease.hpp>
 #include <lockstep/task.hpp>
 
@@ -22,16 +23,6 @@ struct target;
 namespace detail {
 
 class thread_leases;
-
-/// So long from now on the steady clock; for times too far away to count, for ever.
-template <class Rep, class Period>
-std::chrono::steady_clock::time_point time_after(std::chrono::duration<Rep, Period> const& time) {
-    using namespace std::chrono;
-    constexpr hours far{24 * 365 * 100};
-    auto const now = steady_clock::now();
-    if (time <= time.zero()) return now;
-    return duration<double>(time) >= far ? steady_clock::time_point::max() : now + ceil<steady_clock::duration>(time);
-}
 
 class acquirable {
 public:

@@ -1,0 +1,46 @@
+// What the tests of broadcast events, latches and barriers share: both forms of a call, and a look at the server's side of the object.
+#pragma once
+
+#include "lease_support.hpp"
+#include "support/cluster.hpp"
+#include "support/eventually.hpp"
+#include "support/fault_proxy.hpp"
+#include "support/forms.hpp"
+#include "support/redis_server.hpp"
+#include "support/sentinel_group.hpp"
+#include "topology_support.hpp"
+
+#include <cctype>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::test {
+
+/// A call that returns nothing, in the form of the test.
+template <class Form, class F, class G>
+void run_in(client& by, F call, G async_call) {
+    Form::run(
+        by,
+        [&] {
+            call();
+            return true;
+        },
+        [&] { return as_true(async_call()); });
+}
+
+/// How many fields of more than one letter begin with this one: waiting clients c, sessions n, arrivals h.
+inline int fields_of(redis_server& server, std::string const& key, char letter) {
+    auto const fields = server.must({"HKEYS", key}).elements;
+    int count = 0;
+    for (auto const& one : fields) count += one.text[0] == letter && one.text.size() > 1 ? 1 : 0;
+    return count;
+}
+
+/// Registered waiters of an event or a latch.
+inline int clients_waiting(redis_server& server, std::string const& key) { return fields_of(server, key, 'c'); }
+
+/// How many commands clients sent, but for PING and the test's own looks.
+inline long scripts_run(redis_server& server) { return calls_of(server, "evalsha") + calls_of(server, "eval"); }
+
+}  // namespace lockstep::test

@@ -69,6 +69,8 @@ public:
 
     lockstep::statistics statistics();
     std::string description() const;
+    /// As CLIENT LIST shows it.
+    std::string const& client_name() const noexcept { return greeting_.client_name; }
     void close() noexcept;
     bool closed() const noexcept { return closed_; }
 

@@ -113,6 +113,7 @@ hold& hub::new_hold(std::shared_ptr<target const> what) {
         vacant_.pop_back();
         table_[index] = made;
     }
+    registration_.begin();
     made->become(std::move(what), ++serial_ << index_bits | index, client_id_);
     return *made;
 }
@@ -229,6 +230,7 @@ void hub::count_release(int change) noexcept {
 
 void hub::close(std::function<void()> done) noexcept {
     closing_ = true;
+    registration_.end();
     count_release(+1);  // this call: not done before everything has been said
     closed_ = std::move(done);
     for (std::size_t i = 0; i < table_.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include "core/core.hpp"
 #include "lease/hold.hpp"
+#include "lease/registration.hpp"
 #include "lease/room.hpp"
 #include "redis/subscriptions.hpp"
 
@@ -32,8 +33,7 @@ public:
 
     /// The room of a name, from any thread.
     std::shared_ptr<room> room_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name);
-    target target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name,
-                                             lease_options const& options);
+    target target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name, lease_options const& options);
     void forget(room const& gone) noexcept;
     /// The gate of a key, from any thread; made by `make` where there is none.
     std::shared_ptr<gate> gate_for(std::string const& key, std::function<std::shared_ptr<gate>()> const& make);
@@ -61,6 +61,13 @@ public:
     std::uint64_t connects() const noexcept;
     bool is_connected() const noexcept;
     void count_release(int change) noexcept;  ///< one more, or one less, that is being given back
+
+    template <class F>
+    void for_each_hold(F what) const {
+        for (auto const* const one : table_) {
+            if (one != nullptr) what(*one);
+        }
+    }
 
     std::optional<std::int64_t> offset_ms;  ///< server's clock less boot clock, where there is one server
 
@@ -91,6 +98,8 @@ private:
     std::uint64_t serial_ = 0;
     std::uint64_t last_number_ = 0;
     agenda agenda_;
+
+    registration registration_{*this};
 
     std::mutex rooms_mutex_;
     std::map<std::string, std::weak_ptr<room>, std::less<>> rooms_;

@@ -55,7 +55,7 @@ public:
         bool const had_it = std::exchange(held_, true);
         connection_.send(had_it ? both_ : acquire_);
         if (had_it) reply(told);
-        if (reply(told).front() == ':') return;  // granted at once
+        if (auto const said = reply(told); said.front() == ':' || said.find("granted") != std::string_view::npos) return;
         if (!told) expect(connection_.receive().front() == '>');
         connection_.send(claim_);
         expect(reply(told).find("granted") != std::string_view::npos);

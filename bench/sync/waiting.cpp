@@ -1,5 +1,7 @@
 // 10,000 who wait in one process for 100 names that somebody holds and renews: what they cost while nothing happens.
 
+#include "base/names.hpp"
+#include "scripts/all.hpp"
 #include "support/heap.hpp"
 #include "support/parking.hpp"
 #include "sync/cases.hpp"
@@ -11,7 +13,7 @@
 
 #include <chrono>
 #include <memory>
-#include <sstream>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -25,15 +27,38 @@ constexpr std::size_t names = 100;
 // A tenth of the default. Waiters look whether the holder still renews about once in a ttl, so this shows ten times as many commands.
 constexpr std::chrono::milliseconds ttl{3'000};
 
-/// What the server uses, less what its clients' buffers happen to have.
-double server_memory(server& redis) {
-    auto const info = redis.command({"INFO", "memory"});
-    auto const field = [&](std::string const& name) {
-        auto const at = info.find("\n" + name + ":");
-        return std::stod(info.substr(at + name.size() + 2));
-    };
-    return field("used_memory") - field("mem_clients_normal");
+std::string key_of(std::string const& prefix, std::size_t index) {
+    return base::key_name("lockstep", prefix + std::to_string(index), "lock");
 }
+
+/// Sees every command that clients send, until `commands()` is asked.
+class observer {
+public:
+    explicit observer(server& redis) : redis_(redis), connection_(redis.where()), began_(wall_seconds()) {
+        connection_.command({"MONITOR"});
+    }
+    /// How many scripts ran on keys of each crowd, by name and second; renewals are the holder's and not counted.
+    std::vector<double> commands(std::vector<std::string> const& prefixes) {
+        auto const seconds = wall_seconds() - began_;
+        redis_.command({"ECHO", "the observer has seen enough"});
+        std::vector<double> counts(prefixes.size());
+        for (;;) {
+            auto const line = connection_.receive();
+            if (has(line, "the observer has seen enough")) break;
+            if (!has(line, "\"EVAL") || has(line, scripts::lock_renew.sha1) || has(line, "lock_renew:")) continue;
+            for (std::size_t i = 0; i != prefixes.size(); ++i) counts[i] += has(line, prefixes[i]) ? 1 : 0;
+        }
+        for (auto& count : counts) count /= static_cast<double>(names) * seconds;
+        return counts;
+    }
+
+private:
+    static bool has(std::string_view line, std::string_view part) { return line.find(part) != std::string_view::npos; }
+
+    server& redis_;
+    raw_connection connection_;
+    double began_;
+};
 
 /// One client and those who wait through it.
 class crowd {
@@ -56,20 +81,14 @@ public:
 
     void gather() {
         auto const heap = heap_in_use();
-        auto const memory = server_memory(stand_.redis);
+        auto const memory = server_memory();
         for (std::size_t i = 0; i != waiters; ++i) {
             tasks_.push_back(locks_[i % names].async_acquire());
             await_parked(block_, tasks_.back(), progress_);
         }
         through_.command("PING");  // it comes after them all, and so does its answer
         client_bytes = static_cast<double>(heap_in_use() - heap) / static_cast<double>(waiters);
-        server_bytes = (server_memory(stand_.redis) - memory) / static_cast<double>(waiters);
-        requests_ = through_.statistics().requests;
-    }
-    /// Requests by name and second since they are all there.
-    double commands(double seconds) {
-        auto const sent = static_cast<double>(through_.statistics().requests - requests_);
-        return sent / static_cast<double>(names) / seconds;
+        server_bytes = (server_memory() - memory) / static_cast<double>(waiters);
     }
     /// Everyone gets it in turn, and gives it back.
     void disperse() {
@@ -82,12 +101,17 @@ public:
         }
         if (progress_.failed != 0) throw std::runtime_error("some who waited got an error");
     }
-    client const& through() const noexcept { return through_; }
-
     double client_bytes = 0;
     double server_bytes = 0;
 
 private:
+    double server_memory() {
+        double sum = 0;
+        for (std::size_t i = 0; i != names; ++i)
+            sum += std::stod(stand_.redis.command({"MEMORY", "USAGE", key_of(prefix_, i), "SAMPLES", "0"}));
+        return sum;
+    }
+
     stand& stand_;
     std::string prefix_;
     client through_;
@@ -97,7 +121,6 @@ private:
     root_block block_{waiters};
     std::vector<task<lease>> tasks_;
     parked_progress progress_;
-    std::uint64_t requests_ = 0;
 };
 
 }  // namespace
@@ -119,15 +142,9 @@ void many_waiters(stand& all, std::string const& name) {
     cohort.held_here();
     cohort.gather();
 
-    auto const began = wall_seconds();
-    auto const strict_before = strict.commands(1);
-    auto const apart_before = apart.commands(1);
-    auto const cohort_before = cohort.commands(1);
-    std::this_thread::sleep_for(all.chosen.rounds > 5 ? 4 * ttl : ttl * 4 / 3);
-    auto const seconds = wall_seconds() - began;
-    auto const strict_commands = strict.commands(seconds) - strict_before / seconds;
-    auto const apart_commands = apart.commands(seconds) - apart_before / seconds;
-    auto const cohort_commands = cohort.commands(seconds) - cohort_before / seconds;
+    observer watch{all.redis};
+    std::this_thread::sleep_for(all.chosen.rounds > 5 ? 4 * ttl : ttl * 3 / 2);
+    auto const commands = watch.commands({"bench:strict:", "bench:apart:", "bench:cohort:"});
 
     auto const add = [&](std::string const& what, double value, std::string const& unit, bar_kind kind, double bar) {
         all.rows.add({.name = name + ", " + what, .value = value, .unit = unit, .kind = kind, .bar = bar});
@@ -136,9 +153,9 @@ void many_waiters(stand& all, std::string const& name) {
     add("client memory each, cohort", apart.client_bytes, "bytes", bar_kind::value_at_most, 1024);
     add("server memory each, no cohort", strict.server_bytes, "bytes", bar_kind::value_at_most, 300);
     add("server memory each, cohort", apart.server_bytes, "bytes", bar_kind::none, 0);
-    add("commands while they wait, no cohort", strict_commands, "by name and s", bar_kind::value_at_most, 1);
-    add("commands while they wait, cohort, held in the same process", cohort_commands, "by name and s", bar_kind::value_at_most, 0);
-    add("commands while they wait, cohort, held by another process", apart_commands, "by name and s", bar_kind::none, 0);
+    add("commands while they wait, no cohort", commands[0], "by name and s", bar_kind::value_at_most, 1);
+    add("commands while they wait, cohort, held in the same process", commands[2], "by name and s", bar_kind::value_at_most, 0);
+    add("commands while they wait, cohort, held by another process", commands[1], "by name and s", bar_kind::none, 0);
     cohort.disperse();
     apart.disperse();
     strict.disperse();

@@ -24,7 +24,7 @@ measurement crew::run(job const& what, std::chrono::milliseconds length) {
     auto const start = wall_seconds() * 1e3 + 10 + 2 * static_cast<double>(size());
     for (auto const& one : members_)
         one->tell(fmt::format("{} {} {} {:.3f} {}", what.mode, what.delay_ms, what.contenders, start, length.count()));
-    measurement sum{.contenders = size() * what.contenders};
+    measurement sum{.client_cpu = -cpu_seconds(), .contenders = size() * what.contenders};
     sum.fewest = static_cast<std::size_t>(-1);
     std::vector<double> waits;
     for (auto const& one : members_) {
@@ -41,10 +41,17 @@ measurement crew::run(job const& what, std::chrono::milliseconds length) {
         sum.most = std::max(sum.most, most);
         for (double wait = 0; words >> wait;) waits.push_back(wait * 1e-6);
     }
+    sum.client_cpu += cpu_seconds();
     if (sum.operations == 0 || waits.empty()) throw std::runtime_error("nobody acquired anything");
     auto const rank = waits.begin() + static_cast<std::ptrdiff_t>((waits.size() - 1) * 99 / 100);
     std::nth_element(waits.begin(), rank, waits.end());
     sum.wait_p99 = *rank;
+    return sum;
+}
+
+double crew::cpu_seconds() const {
+    double sum = 0;
+    for (auto const& one : members_) sum += process_cpu_seconds(one->pid());
     return sum;
 }
 

@@ -36,6 +36,8 @@ public:
     std::size_t size() const noexcept { return members_.size(); }
 
 private:
+    double cpu_seconds() const;
+
     std::vector<std::unique_ptr<process>> members_;
 };
 

@@ -60,7 +60,7 @@ void hand_off(stand& all, std::string const& name) {
     auto const core = all.where.server;
     pin_this_thread(core);
     pair_of_processes relay{all};
-    auto const times = static_cast<std::size_t>(all.chosen.length.count()) / 8;  // they hold it for some ms each
+    auto const times = static_cast<std::size_t>(all.chosen.length.count()) ;  // of half a ms or so each
     relay.run(20);
     rounds const seen{{{"ours", [&] { return relay.run(times); }},
                        {"redis-benchmark",

@@ -1,7 +1,5 @@
 #include "sync/members.hpp"
 
-#include "core/core.hpp"
-#include "lease/pause.hpp"
 #include "support/cpu.hpp"
 #include "support/load.hpp"
 #include "sync/crew.hpp"
@@ -14,13 +12,11 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
-#include <span>
-#include <sstream>
+#include <thread>
 
 namespace lockstep::bench {
 namespace {
 
-using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 endpoint endpoint_of(std::string const& address) {
@@ -73,14 +69,18 @@ struct turn {
     double released;
 };
 
-/// Holds it for a ms each time, so that the other one is queued by then and does nothing but wait.
+/// Holds it for some round trips, so that the other one is queued by then and does nothing but wait. After the release it stays away for a
+/// moment: else the server would be busy with its next acquisition while the other one wants to claim. Less than a ms each:
+/// after a longer sleep one measures how cold the caches are. (It may block the I/O thread, which has nothing else to do here.)
 worker relay(load& work, client& by, mutex& lock, std::vector<turn>& turns) {
     while (work.take()) {
-        auto const lease = co_await lock.async_acquire();
+        auto lease = co_await lock.async_acquire();
         auto const acquired = wall_seconds();
-        engine::pause hold{detail::core_access::of(by), 1ms};
-        co_await hold;
+        for (int i = 0; i != 20; ++i) co_await by.async_command("PING");
         turns.push_back({lease.fence(), acquired, wall_seconds()});
+        lease = {};
+        co_await by.async_command("PING");  // what was released is sent
+        std::this_thread::sleep_for(std::chrono::microseconds{200});
     }
 }
 

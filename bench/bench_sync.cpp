@@ -44,6 +44,7 @@ void measure(settings const& chosen) {
 
 int main(int argc, char** argv) {
     if (int const code = lockstep::bench::run_as_member(argc, argv); code >= 0) return code;
-    return lockstep::bench::run_bench(argc, argv, "Lockstep's locks against bare Redis commands and lock libraries of Node",
+    return lockstep::bench::run_bench(argc, argv,
+                                      "Lockstep's locks against bare Redis commands and lock libraries of Node",
                                       lockstep::bench::measure);
 }

@@ -19,7 +19,7 @@ struct measurement {
     // Of those who contend for something:
     double wait_p99 = 0;  ///< seconds
     std::size_t fewest = 0;
-    std::size_t most = 0;      ///< operations by one of them
+    std::size_t most = 0;  ///< operations by one of them
     std::size_t contenders = 1;
     double commands = 0;  ///< that the server got
 

@@ -25,13 +25,13 @@ namespace {
 double seconds(timeval time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; }
 
 // Between fork and exec in a process with threads: system calls only.
-[[noreturn]] void become(char* const* arguments, char* const* variables, int core, int input, int output,
-                         int report) {
+[[noreturn]] void become(char* const* arguments, char* const* variables, int core, int input, int output, int report) {
     cpu_set_t only;
     CPU_ZERO(&only);
     CPU_SET(core, &only);
     bool const ready = sched_setaffinity(0, sizeof only, &only) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
-                       dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0;
+                       dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+                       dup2(output, STDERR_FILENO) >= 0;
     if (ready) execvpe(arguments[0], arguments, variables);
     int const error = errno;
     [[maybe_unused]] auto const written = write(report, &error, sizeof error);

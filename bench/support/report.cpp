@@ -63,8 +63,7 @@ void report::print_table() const {
         auto const range = one.ratio ? fmt::format("{:.3f} .. {:.3f}", one.ratio->low, one.ratio->high) : "-";
         std::string const verdict = one.kind == bar_kind::none ? "" : one.ok() ? "yes" : "NO";
         fmt::print("{:<{}}  {:>10}  {:>10}  {:<12}  {:>6}  {:>15}  {:<16}  {}\n", one.name, width, number(one.value),
-                   or_dash(one.baseline), one.unit, ratio, range, bar_text(one),
-                   one.note.empty() ? verdict : one.note);
+                   or_dash(one.baseline), one.unit, ratio, range, bar_text(one), one.note.empty() ? verdict : one.note);
     }
     std::fflush(stdout);
 }

@@ -23,8 +23,7 @@ template <class Run>
 std::size_t operations_for(stand const& all, std::size_t least, Run run) {
     auto const goal = static_cast<double>(all.chosen.length.count()) * 1e-3;
     double rate = run(4 * least).rate();
-    for (int i = 0; i != 4; ++i)
-        rate = std::max(rate, run(static_cast<std::size_t>(rate * goal / 20) + least).rate());
+    for (int i = 0; i != 4; ++i) rate = std::max(rate, run(static_cast<std::size_t>(rate * goal / 20) + least).rate());
     return static_cast<std::size_t>(rate * goal) + least;
 }
 

@@ -44,8 +44,9 @@ measurement run_in_process(client& through, mutex& lock, std::size_t contenders,
 
 /// What clients sent; commands that our scripts call are counted by the server too and taken out, as are PINGs.
 double commands_sent(server& redis) {
-    constexpr std::array<std::string_view, 12> not_sent{"ping",    "time",     "hget",     "hmget",  "hset",  "hdel",
-                                                        "publish", "spublish", "pexpireat", "exists", "pubsub|numsub", "hkeys"};
+    constexpr std::array<std::string_view, 12> not_sent{"ping",      "time",   "hget",          "hmget",
+                                                        "hset",      "hdel",   "publish",       "spublish",
+                                                        "pexpireat", "exists", "pubsub|numsub", "hkeys"};
     double sum = 0;
     for (auto const& [name, count] : redis.counts()) {
         bool const sent = std::find(not_sent.begin(), not_sent.end(), name) == not_sent.end();
@@ -100,9 +101,8 @@ void contended_in_one_process(stand& all, peer_kit& peers, std::string const& na
              .bar = 0.5};
     if (other) even.baseline = seen.of(1, &measurement::fewest_by_average).median;
     all.rows.add(even);
-    all.rows.add({.name = name + ", client CPU",
-                  .value = seen.of(0, &measurement::client_micros).median,
-                  .unit = "us"});
+    all.rows.add(
+        {.name = name + ", client CPU", .value = seen.of(0, &measurement::client_micros).median, .unit = "us"});
     all.require_one_connection(through);
 }
 
@@ -126,9 +126,8 @@ void contended_between_processes(stand& all, peer_kit& peers, std::string const&
                                        {"1000 strict", [&] { return run_counted(all, ours, many_strict); }},
                                        {"1000", [&] { return run_counted(all, ours, many); }}};
     if (other) {
-        all_of_them.push_back({other->library, [&] {
-                                   return other->members->run({.delay_ms = other->delay_ms}, all.chosen.length);
-                               }});
+        all_of_them.push_back(
+            {other->library, [&] { return other->members->run({.delay_ms = other->delay_ms}, all.chosen.length); }});
     }
     for (std::size_t i = 0; i != 3; ++i) all_of_them[i].run();  // to warm up
     rounds const seen{all_of_them, all.chosen};
@@ -167,7 +166,9 @@ void contended_between_processes(stand& all, peer_kit& peers, std::string const&
     };
     add("a bare token", 1, bar_kind::ratio_at_least, 0.3);
     add("a raw loop over the scripts", 2, bar_kind::ratio_at_least, 0.85);
-    if (other) add(fmt::format("the best peer ({}, retry after {} ms)", other->library, other->delay_ms), 5, bar_kind::none, 0);
+    if (other)
+        add(fmt::format("the best peer ({}, retry after {} ms)", other->library, other->delay_ms), 5, bar_kind::none,
+            0);
     row wait{.name = name + ", p99 wait, against the best peer",
              .value = seen.of(0, p99).median,
              .unit = "us",
@@ -186,7 +187,8 @@ void contended_between_processes(stand& all, peer_kit& peers, std::string const&
                   .bar = 1.2});
     constexpr auto all_cpu = &measurement::all_micros;
     for (std::size_t const baseline : {1UL, 2UL}) {
-        all.rows.add({.name = name + (baseline == 1 ? ", CPU of all, against a bare token" : ", CPU of all, against the raw loop"),
+        all.rows.add({.name = name + (baseline == 1 ? ", CPU of all, against a bare token"
+                                                    : ", CPU of all, against the raw loop"),
                       .value = seen.of(0, all_cpu).median,
                       .unit = "us",
                       .baseline = seen.of(baseline, all_cpu).median,
@@ -198,7 +200,8 @@ void contended_between_processes(stand& all, peer_kit& peers, std::string const&
                   .baseline = seen.of(2, server_cpu).median,
                   .ratio = seen.ratio(0, 2, server_cpu)});
     all.rows.add({.name = name + ", server CPU of a bare token", .value = seen.of(1, server_cpu).median, .unit = "us"});
-    all.rows.add({.name = name + ", 1000 waiters, no cohort", .value = seen.of(3, rate).median, .unit = "acquisitions/s"});
+    all.rows.add(
+        {.name = name + ", 1000 waiters, no cohort", .value = seen.of(3, rate).median, .unit = "acquisitions/s"});
     all.rows.add({.name = name + ", 1000 waiters, cohort", .value = seen.of(4, rate).median, .unit = "acquisitions/s"});
 }
 

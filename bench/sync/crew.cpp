@@ -77,4 +77,15 @@ void serve_crew(std::function<outcome(assignment const&)> const& run) {
     }
 }
 
+void serve_turns(std::function<std::vector<turn>(std::size_t)> const& run) {
+    fmt::print("ready\n");
+    std::fflush(stdout);
+    for (std::size_t times = 0; std::cin >> times;) {
+        std::string text;
+        for (auto const& one : run(times)) text += fmt::format("{:.7f} {:.7f} ", one.acquired, one.released);
+        fmt::print("{}\n", text);
+        std::fflush(stdout);
+    }
+}
+
 }  // namespace lockstep::bench

@@ -22,8 +22,9 @@
 namespace lockstep::bench {
 
 struct job {
-    std::string mode = "one";  ///< one: one name for all; strict: the same, without cohort; own: a name for each contender
-    unsigned delay_ms = 0;     ///< peers: between two tries
+    std::string mode =
+        "one";              ///< one: one name for all; strict: the same, without cohort; own: a name for each contender
+    unsigned delay_ms = 0;  ///< peers: between two tries
     std::size_t contenders = 1;  ///< in each process
 };
 
@@ -53,5 +54,13 @@ struct assignment {
     double end;  ///< as wall_seconds()
 };
 void serve_crew(std::function<outcome(assignment const&)> const& run);
+
+/// The other end of two that hand something to each other: told how often, says <acquired> <release called> for each time, in s of the
+/// monotonic clock.
+struct turn {
+    double acquired;
+    double released;
+};
+void serve_turns(std::function<std::vector<turn>(std::size_t)> const& run);
 
 }  // namespace lockstep::bench

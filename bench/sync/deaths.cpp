@@ -28,7 +28,8 @@ public:
         : redis_(all.redis), key_(base::key_name("lockstep", name_of_lock, "lock")) {
         for (auto* const one : {&holder, &first, &second}) {
             *one = std::make_unique<process>(
-                member_command("person", redis_.where(), {name_of_lock, std::to_string(ttl.count())}), all.where.client);
+                member_command("person", redis_.where(), {name_of_lock, std::to_string(ttl.count())}),
+                all.where.client);
             if (auto const said = (*one)->hear(); said != "ready") throw std::runtime_error("a waiter says " + said);
         }
         holder->tell("acquire");
@@ -118,7 +119,8 @@ void deaths(stand& all, std::string const& name) {
             longest = std::max(longest, run(all));
             all.redis.command({"FLUSHALL"});
         }
-        all.rows.add({.name = name + ", " + what, .value = longest, .unit = "ms", .kind = bar_kind::value_at_most, .bar = bar});
+        all.rows.add(
+            {.name = name + ", " + what, .value = longest, .unit = "ms", .kind = bar_kind::value_at_most, .bar = bar});
     };
     add("waiter killed before the release", waiter_killed_before_release, 50);
     add("waiter killed after the offer", waiter_killed_after_offer, claim_window_ms + 50);

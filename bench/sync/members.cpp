@@ -25,8 +25,7 @@ endpoint endpoint_of(std::string const& address) {
 
 client connect(std::string const& address) {
     auto const where = endpoint_of(address);
-    auto const url =
-        where.path.empty() ? "redis://127.0.0.1:" + std::to_string(where.port) : "unix://" + where.path;
+    auto const url = where.path.empty() ? "redis://127.0.0.1:" + std::to_string(where.port) : "unix://" + where.path;
     return client{client_options{.url = url, .name = "bench_member"}};
 }
 
@@ -63,12 +62,6 @@ void serve_lock(std::string const& address) {
 
 // ---- hand-off
 
-struct turn {
-    std::uint64_t fence;
-    double acquired;
-    double released;
-};
-
 /// Holds it for some round trips, so that the other one is queued by then and does nothing but wait. After the release it stays away for a
 /// moment: else the server would be busy with its next acquisition while the other one wants to claim. Less than a ms each:
 /// after a longer sleep one measures how cold the caches are. (It may block the I/O thread, which has nothing else to do here.)
@@ -77,27 +70,23 @@ worker relay(load& work, client& by, mutex& lock, std::vector<turn>& turns) {
         auto lease = co_await lock.async_acquire();
         auto const acquired = wall_seconds();
         for (int i = 0; i != 20; ++i) co_await by.async_command("PING");
-        turns.push_back({lease.fence(), acquired, wall_seconds()});
+        turns.push_back({acquired, wall_seconds()});
         lease = {};
         co_await by.async_command("PING");  // what was released is sent
         std::this_thread::sleep_for(std::chrono::microseconds{200});
     }
 }
 
-/// Told how often, says <fence> <acquired> <release called> for each, in s of the monotonic clock.
 void serve_relay(std::string const& address) {
     auto through = connect(address);
     mutex lock{through, "bench:relay"};
     through.command("PING");
-    say("ready");
-    for (std::size_t times = 0; std::cin >> times;) {
+    serve_turns([&](std::size_t times) {
         std::vector<turn> turns;
         run_load(through, {1, times},
                  [&](load& work, client& by, std::size_t) { return relay(work, by, lock, turns); });
-        std::string text;
-        for (auto const& one : turns) text += fmt::format("{} {:.7f} {:.7f} ", one.fence, one.acquired, one.released);
-        say(text);
-    }
+        return turns;
+    });
 }
 
 // ---- those who hold, wait and get killed
@@ -154,6 +143,7 @@ int run_as_member(int argc, char** argv) {
         if (role == "token") serve_token(endpoint_of(address));
         if (role == "scripts") serve_scripts(endpoint_of(address));
         if (role == "relay") serve_relay(address);
+        if (role == "script-relay") serve_script_relay(endpoint_of(address));
         if (role == "person") serve_person(address, words.at(4), milliseconds{std::stoi(words.at(5))});
         if (role == "holder")
             serve_holder(address, words.at(4), std::stoul(words.at(5)), milliseconds{std::stoi(words.at(6))});

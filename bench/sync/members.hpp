@@ -11,7 +11,8 @@
 namespace lockstep::bench {
 
 /// The command line of such a process.
-std::vector<std::string> member_command(std::string_view role, endpoint const& where, std::vector<std::string> more = {});
+std::vector<std::string> member_command(std::string_view role, endpoint const& where,
+                                        std::vector<std::string> more = {});
 
 /// If this process is one: runs it and returns what main returns; else -1.
 int run_as_member(int argc, char** argv);

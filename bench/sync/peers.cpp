@@ -29,7 +29,8 @@ bool peer_kit::install() try {
     run_tool({"node", "--version"}, core);
     if (!files::exists(directory_ + "/node_modules/.package-lock.json")) {
         stand_.chosen.progress("nothing yet: installing the peers");
-        run_tool({"timeout", "20", "npm", "ci", "--prefix", directory_, "--no-audit", "--no-fund", "--loglevel=error"}, core);
+        run_tool({"timeout", "20", "npm", "ci", "--prefix", directory_, "--no-audit", "--no-fund", "--loglevel=error"},
+                 core);
     }
     return *(there_ = true);
 } catch (std::exception const& problem) {

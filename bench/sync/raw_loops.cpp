@@ -7,8 +7,10 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace lockstep::bench {
@@ -55,10 +57,16 @@ public:
         bool const had_it = std::exchange(held_, true);
         connection_.send(had_it ? both_ : acquire_);
         if (had_it) reply(told);
-        if (auto const said = reply(told); said.front() == ':' || said.find("granted") != std::string_view::npos) return;
+        if (auto const said = reply(told); said.front() == ':' || said.find("granted") != std::string_view::npos)
+            return;
         if (!told) expect(connection_.receive().front() == '>');
         connection_.send(claim_);
         expect(reply(told).find("granted") != std::string_view::npos);
+    }
+    void ping() {
+        bool told = false;
+        connection_.send(ping_);
+        reply(told);
     }
     void leave() {
         if (!std::exchange(held_, false)) return;
@@ -85,6 +93,7 @@ private:
     std::string claim_;
     std::string release_;
     std::string both_;
+    std::string const ping_ = encoded({"PING"});
     bool held_ = false;
 };
 
@@ -112,10 +121,27 @@ void serve_token(endpoint const& where) {
     });
 }
 
+void serve_script_relay(endpoint const& where) {
+    script_loop loop{where};
+    serve_turns([&](std::size_t times) {
+        std::vector<turn> turns;
+        while (times-- != 0) {
+            loop.take();
+            auto const acquired = wall_seconds();
+            for (int i = 0; i != 20; ++i) loop.ping();
+            turns.push_back({acquired, wall_seconds()});
+            loop.leave();
+            std::this_thread::sleep_for(std::chrono::microseconds{200});
+        }
+        return turns;
+    });
+}
+
 void serve_scripts(endpoint const& where) {
     script_loop loop{where};
     serve_crew([&](assignment const& what) {
-        return repeat(what, [&] { loop.take(); }, [&] { loop.leave(); });
+        return repeat(
+            what, [&] { loop.take(); }, [&] { loop.leave(); });
     });
 }
 

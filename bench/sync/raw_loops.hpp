@@ -14,4 +14,7 @@ inline constexpr char const* token_list = "bench:token";
 /// lock_acquire, wait for the push, lock_claim, lock_release. The scripts must be loaded.
 void serve_scripts(endpoint const& where);
 
+/// The same as one of two that hand the lock to each other (crew.hpp).
+void serve_script_relay(endpoint const& where);
+
 }  // namespace lockstep::bench

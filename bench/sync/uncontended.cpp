@@ -45,9 +45,8 @@ void uncontended_many(stand& all, peer_kit& peers, std::string const& name) {
     auto const operations = operations_for(all, depth, ours);
     job what{.mode = "own", .contenders = depth};
     auto const other = peers.best(what, 1, all.where.client, peer_kit::best_by::rate);
-    std::vector<contender> all_of_them{
-        {"ours", [&] { return all.warm_then_measure(operations, depth, ours); }},
-        {"bare", [&] { return all.warm_then_measure(operations, depth, bare); }}};
+    std::vector<contender> all_of_them{{"ours", [&] { return all.warm_then_measure(operations, depth, ours); }},
+                                       {"bare", [&] { return all.warm_then_measure(operations, depth, bare); }}};
     if (other)
         all_of_them.push_back({other->library, [&] {
                                    auto const before = all.redis.cpu_seconds();
@@ -112,8 +111,9 @@ void uncontended_one_at_a_time(stand& all, std::string const& name) {
           }},
          {"bare",
           [&] {
-              return all.warm_then_measure(operations, 1,
-                                           [&](std::size_t n) { return run_load(through, {1, n}, lock_and_unlock); });
+              return all.warm_then_measure(operations, 1, [&](std::size_t n) {
+                  return run_load(through, {1, n}, lock_and_unlock);
+              });
           }}},
         all.chosen};
     constexpr auto micros = &measurement::micros;

@@ -63,16 +63,18 @@ private:
 /// One client and those who wait through it.
 class crowd {
 public:
-    crowd(stand& all, std::string prefix, lease_options const& how) : stand_(all), prefix_(std::move(prefix)), through_(all.connect()) {
+    crowd(stand& all, std::string prefix, lease_options const& how)
+        : stand_(all), prefix_(std::move(prefix)), through_(all.connect()) {
         for (std::size_t i = 0; i != names; ++i) locks_.emplace_back(through_, prefix_ + std::to_string(i), how);
         through_.command("PING");
         tasks_.reserve(waiters);
     }
 
     void held_by_another() {
-        holder_ = std::make_unique<process>(
-            member_command("holder", stand_.redis.where(), {prefix_, std::to_string(names), std::to_string(ttl.count())}),
-            stand_.where.client);
+        holder_ =
+            std::make_unique<process>(member_command("holder", stand_.redis.where(),
+                                                     {prefix_, std::to_string(names), std::to_string(ttl.count())}),
+                                      stand_.where.client);
         if (auto const said = holder_->hear(); said != "ready") throw std::runtime_error("the holder says " + said);
     }
     void held_here() {
@@ -96,7 +98,8 @@ public:
         held_.clear();
         auto const latest = std::chrono::steady_clock::now() + 20s;
         while (progress_.ended != waiters) {
-            if (std::chrono::steady_clock::now() > latest) throw std::runtime_error("not all who waited got their lock");
+            if (std::chrono::steady_clock::now() > latest)
+                throw std::runtime_error("not all who waited got their lock");
             std::this_thread::sleep_for(5ms);
         }
         if (progress_.failed != 0) throw std::runtime_error("some who waited got an error");
@@ -154,7 +157,8 @@ void many_waiters(stand& all, std::string const& name) {
     add("server memory each, no cohort", strict.server_bytes, "bytes", bar_kind::value_at_most, 300);
     add("server memory each, cohort", apart.server_bytes, "bytes", bar_kind::none, 0);
     add("commands while they wait, no cohort", commands[0], "by name and s", bar_kind::value_at_most, 1);
-    add("commands while they wait, cohort, held in the same process", commands[2], "by name and s", bar_kind::value_at_most, 0);
+    add("commands while they wait, cohort, held in the same process", commands[2], "by name and s",
+        bar_kind::value_at_most, 0);
     add("commands while they wait, cohort, held by another process", commands[1], "by name and s", bar_kind::none, 0);
     cohort.disperse();
     apart.disperse();

@@ -4,6 +4,9 @@
 //   stdin   <one | own> <retry delay, ms> <contenders> <start, monotonic ms> <length, ms>    one name for all, or each its own
 //   stdout  ready, then for each line <acquisitions> <seconds> <fewest by a contender> <most> <wait, us> <wait, us> ...
 //
+// What is acquired after the length counts as a wait and not as an acquisition: contenders that starved while one went on and on then
+// need long to come to an end.
+//
 // Settings are the fastest that each library documents: no limit on retries, no jitter, the given delay between retries, no
 // automatic extension, one node, one connection.
 
@@ -41,8 +44,9 @@ async function contend(acquire, end, waits) {
     let count = 0;
     for (let begun = now(); begun < end; begun = now()) {
         const lock = await acquire();
-        waits.push(now() - begun);
-        ++count;
+        const got = now();
+        waits.push(got - begun);
+        if (got < end) ++count;
         await lock.release();
     }
     return count;
@@ -51,15 +55,14 @@ async function contend(acquire, end, waits) {
 async function run(acquirer, mode, delay, contenders, start, length) {
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, start - now())));
     const waits = [];
-    const begun = now();
     const all = [];
     for (let i = 0; i !== contenders; ++i) {
         all.push(contend(acquirer(mode === 'one' ? 'peer' : `peer:${i}`, delay), start + length, waits));
     }
     const counts = await Promise.all(all);
-    const seconds = (now() - begun) / 1000;
+    const sum = counts.reduce((left, right) => left + right, 0);
     const texts = waits.map((ms) => Math.round(ms * 1000));
-    console.log([waits.length, seconds, Math.min(...counts), Math.max(...counts), ...texts].join(' '));
+    console.log([sum, length / 1000, Math.min(...counts), Math.max(...counts), ...texts].join(' '));
 }
 
 const acquirer = libraries[library]();

@@ -112,7 +112,7 @@ double holder_killed(stand& all) {
 
 void deaths(stand& all, std::string const& name) {
     pin_this_thread(all.where.client);
-    auto const times = all.chosen.rounds > 5 ? 5 : 2;
+    auto const times = all.chosen.is_quick() ? 1 : 5;
     auto const add = [&](std::string const& what, double (*run)(stand&), double bar) {
         double longest = 0;
         for (int i = 0; i != times; ++i) {

@@ -146,7 +146,7 @@ void many_waiters(stand& all, std::string const& name) {
     cohort.gather();
 
     observer watch{all.redis};
-    std::this_thread::sleep_for(all.chosen.rounds > 5 ? 4 * ttl : ttl * 3 / 2);
+    std::this_thread::sleep_for(all.chosen.is_quick() ? ttl * 4 / 3 : ttl * 4);
     auto const commands = watch.commands({"bench:strict:", "bench:apart:", "bench:cohort:"});
 
     auto const add = [&](std::string const& what, double value, std::string const& unit, bar_kind kind, double bar) {

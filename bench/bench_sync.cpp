@@ -17,7 +17,8 @@ namespace {
 
 void measure(settings const& wanted) {
     auto chosen = wanted;
-    if (chosen.is_quick()) chosen.most_per_case = std::chrono::seconds{2};  // there are many cases, and processes to start
+    if (chosen.is_quick())
+        chosen.most_per_case = std::chrono::seconds{2};  // there are many cases, and processes to start
     report rows{"sync"};
     stand all{chosen, rows, "bench_sync"};
     peer_kit peers{all};

@@ -43,7 +43,8 @@ measurement crew::run(job const& what, std::chrono::milliseconds length) {
     }
     sum.client_cpu += cpu_seconds();
     if (waits.empty()) throw std::runtime_error("nobody acquired anything");
-    sum.operations = std::max<std::size_t>(sum.operations, 1);  // a peer may need longer than the time for its first one
+    sum.operations =
+        std::max<std::size_t>(sum.operations, 1);  // a peer may need longer than the time for its first one
     auto const rank = waits.begin() + static_cast<std::ptrdiff_t>((waits.size() - 1) * 99 / 100);
     std::nth_element(waits.begin(), rank, waits.end());
     sum.wait_p99 = *rank;

@@ -1,5 +1,6 @@
 #include "sync/raw_loops.hpp"
 
+#include "base/names.hpp"
 #include "scripts/all.hpp"
 #include "support/cpu.hpp"
 #include "sync/crew.hpp"
@@ -37,9 +38,10 @@ class script_loop {
 public:
     explicit script_loop(endpoint const& where) : connection_(where) {
         auto const client = fmt::format("raw{:09}", getpid());
-        auto const hold = client + ".16777216";
-        constexpr auto rules = "500 3600000 bench:wake:";
-        constexpr auto key = "bench:raw:lock";
+        // As long as what the library sends.
+        auto const hold = client + ".16777216000";
+        constexpr auto rules = "500 3600000 lockstep:wake:";
+        auto const key = base::key_name("lockstep", "bench:script", "lock");
         auto const call = [&](scripts::script const& script, auto... arguments) {
             return encoded({"EVALSHA", script.sha1, "1", key, hold, arguments...});
         };
@@ -48,7 +50,7 @@ public:
         release_ = call(scripts::lock_release, rules);
         both_ = release_ + acquire_;
         connection_.command({"HELLO", "3"});
-        connection_.send(encoded({"SUBSCRIBE", "bench:wake:" + client}));
+        connection_.send(encoded({"SUBSCRIBE", "lockstep:wake:" + client}));
         expect(connection_.receive().front() == '>');
     }
 

@@ -29,6 +29,16 @@ std::vector<mutex> locks_of(client& through, std::size_t count) {
     return all;
 }
 
+/// One at a time, whatever else runs on the core goes into the time, and never makes it shorter.
+template <class Run>
+measurement fastest_of_five(std::size_t operations, Run run) {
+    run(operations / 10 + 1);
+    auto fastest = run(operations / 5 + 1);
+    for (int i = 1; i != 5; ++i)
+        if (auto const one = run(operations / 5 + 1); one.micros() < fastest.micros()) fastest = one;
+    return fastest;
+}
+
 }  // namespace
 
 void uncontended_many(stand& all, peer_kit& peers, std::string const& name) {
@@ -101,21 +111,14 @@ void uncontended_one_at_a_time(stand& all, std::string const& name) {
                         [&](load& work, client& by, std::size_t) { return take_and_release(work, by, locks[0]); });
     };
     auto const operations = operations_for(all, 10, ours);
-    rounds const seen{
-        {{"ours", [&] { return all.warm_then_measure(operations, 1, ours); }},
-         {"redis-benchmark",
-          [&] {
-              return all.warm_then_measure(operations, 1, [&](std::size_t n) {
-                  return run_redis_benchmark(all.redis.where(), core, {1, 2 * n, {"SET", "bench:key", token}});
-              });
-          }},
-         {"bare",
-          [&] {
-              return all.warm_then_measure(operations, 1, [&](std::size_t n) {
-                  return run_load(through, {1, n}, lock_and_unlock);
-              });
-          }}},
-        all.chosen};
+    auto const benchmark = [&](std::size_t n) {
+        return run_redis_benchmark(all.redis.where(), core, {1, n, {"SET", "bench:key", token}});
+    };
+    auto const bare = [&](std::size_t n) { return run_load(through, {1, n}, lock_and_unlock); };
+    rounds const seen{{{"ours", [&] { return fastest_of_five(operations, ours); }},
+                       {"redis-benchmark", [&] { return fastest_of_five(2 * operations, benchmark); }},
+                       {"bare", [&] { return fastest_of_five(operations, bare); }}},
+                      all.chosen};
     constexpr auto micros = &measurement::micros;
     all.rows.add({.name = name + ", pair, in round trips of redis-benchmark",
                   .value = seen.of(0, micros).median,

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace lockstep::bench {
@@ -88,7 +89,9 @@ public:
             tasks_.push_back(locks_[i % names].async_acquire());
             await_parked(block_, tasks_.back(), progress_);
         }
-        through_.command("PING");  // it comes after them all, and so does its answer
+        through_.command("PING");  // all have arrived
+        for (double seen = 0, now = server_memory(); now != seen; std::this_thread::sleep_for(20ms))
+            seen = std::exchange(now, server_memory());
         client_bytes = static_cast<double>(heap_in_use() - heap) / static_cast<double>(waiters);
         server_bytes = (server_memory() - memory) / static_cast<double>(waiters);
     }

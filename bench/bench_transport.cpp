@@ -2,6 +2,7 @@
 //
 // To add a case: a function that takes the `stand` and adds rows, and a line in `measure`. The case's name begins those of its rows.
 
+#include "support/bare_lock.hpp"
 #include "support/cpu.hpp"
 #include "support/load.hpp"
 #include "support/measurement.hpp"
@@ -10,6 +11,7 @@
 #include "support/report.hpp"
 #include "support/server.hpp"
 #include "support/settings.hpp"
+#include "support/stand.hpp"
 
 #include "scripts/all.hpp"
 
@@ -25,36 +27,8 @@
 namespace lockstep::bench {
 namespace {
 
-constexpr char const* client_name = "bench_transport";
 constexpr char const* key = "bench:key";
 constexpr char const* value = "0123456789abcdef";
-constexpr char const* token = "fedcba9876543210";
-
-std::string lock_key(std::size_t index) { return fmt::format("lock:{:012}", index); }
-
-/// Where everything is measured: the server on one core, the contenders on the other, or all on the server's.
-struct stand {
-    settings const& chosen;
-    report& rows;
-    cores where = available_cores();
-    server redis{where.server, chosen.by_unix_socket};
-
-    client connect() const { return client{client_options{.url = redis.url(), .name = client_name}}; }
-    void require_one_connection(client const& through) {
-        auto const seen = through.statistics();
-        if (redis.connections_named(client_name) != 1 || seen.connects != 1 || seen.reconnects != 0)
-            throw std::runtime_error("the client did not keep to its one connection");
-    }
-    /// Runs a tenth to warm up, then all, with the server's CPU time.
-    template <class Run>
-    measurement warm_then_measure(std::size_t operations, std::size_t depth, Run run) {
-        run(std::max(operations / 10, depth));
-        auto const before = redis.cpu_seconds();
-        measurement result = run(operations);
-        result.server_cpu = redis.cpu_seconds() - before;
-        return result;
-    }
-};
 
 // ---- the contenders
 
@@ -69,17 +43,6 @@ worker get_over_and_over(load& work, client& through, std::size_t) {
     while (work.take()) {
         auto const answer = co_await through.async_command("GET", key);
         load::expect(answer.text().size() == 16);
-    }
-}
-
-worker lock_and_unlock(load& work, client& through, std::size_t index) {
-    auto const name = lock_key(index);
-    while (work.take()) {
-        auto const taken = co_await through.async_command("SET", name, token, "NX", "PX", 30000);
-        load::expect(taken.is_text());
-        auto const released =
-            co_await through.async_command("EVALSHA", scripts::compare_and_delete.sha1, 1, name, token);
-        load::expect(released.integer() == 1);
     }
 }
 
@@ -195,7 +158,8 @@ void add_rate_rows(stand& all, std::string const& name, std::string const& unit,
 }
 
 /// What one operation of ours makes the server run, and how many requests share a write.
-void add_count_rows(stand& all, std::string const& name, client& through, load_size size, make_worker make) {
+void add_count_rows(stand& all, std::string const& name, client& through, load_size size,
+                    make_worker const& make) {
     auto const before = all.redis.counts();
     auto const mine = through.statistics();
     run_load(through, size, make);
@@ -395,7 +359,7 @@ void parked_memory(stand& all, std::string const& name) {
 
 void measure(settings const& chosen) {
     report rows{"transport"};
-    stand all{chosen, rows};
+    stand all{chosen, rows, "bench_transport"};
     auto const run = [&](std::string const& name, auto const& work) {
         if (!chosen.wants(name)) return;
         chosen.progress(name);

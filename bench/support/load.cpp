@@ -6,7 +6,7 @@ namespace lockstep::bench {
 namespace {
 
 // Gets onto the client's thread first, so that all workers begin in one turn there and the clocks are that thread's.
-worker start_workers(load& work, client& through, std::size_t depth, make_worker make) {
+worker start_workers(load& work, client& through, std::size_t depth, make_worker const& make) {
     co_await through.async_command("PING");
     work.begin();
     for (std::size_t i = 0; i != depth; ++i) make(work, through, i);
@@ -38,7 +38,7 @@ measurement load::result() {
     return {.operations = operations_, .seconds = seconds_, .client_cpu = cpu_};
 }
 
-measurement run_load(client& through, load_size size, make_worker make) {
+measurement run_load(client& through, load_size size, make_worker const& make) {
     load work{size.depth + 1, size.operations};  // and the one that starts them
     start_workers(work, through, size.depth, make);
     return work.result();

@@ -15,6 +15,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -73,12 +74,12 @@ struct worker {
 };
 
 /// A worker's coroutine function; the last argument is its number, from 0.
-using make_worker = worker (*)(load&, client&, std::size_t);
+using make_worker = std::function<worker(load&, client&, std::size_t)>;
 
 struct load_size {
     std::size_t depth;       ///< workers, each with one request in flight
     std::size_t operations;  ///< of all together
 };
-measurement run_load(client& through, load_size size, make_worker make);
+measurement run_load(client& through, load_size size, make_worker const& make);
 
 }  // namespace lockstep::bench

@@ -16,11 +16,25 @@ struct measurement {
     double seconds = 0;
     double client_cpu = 0;  ///< seconds, user + system
     double server_cpu = 0;
+    // Of those who contend for something:
+    double wait_p99 = 0;  ///< seconds
+    std::size_t fewest = 0;
+    std::size_t most = 0;  ///< operations by one of them
+    std::size_t contenders = 1;
+    double commands = 0;  ///< that the server got
 
     double rate() const noexcept { return static_cast<double>(operations) / seconds; }
     double micros() const noexcept { return seconds * 1e6 / static_cast<double>(operations); }
     double client_micros() const noexcept { return client_cpu * 1e6 / static_cast<double>(operations); }
     double server_micros() const noexcept { return server_cpu * 1e6 / static_cast<double>(operations); }
+    /// On one core for all, this is what bounds the rate, and other programs on that core do not change it.
+    double all_micros() const noexcept { return client_micros() + server_micros(); }
+    double wait_p99_micros() const noexcept { return wait_p99 * 1e6; }
+    double commands_each() const noexcept { return commands / static_cast<double>(operations); }
+    double most_by_fewest() const noexcept { return static_cast<double>(most) / static_cast<double>(fewest); }
+    double fewest_by_average() const noexcept {
+        return static_cast<double>(fewest) * static_cast<double>(contenders) / static_cast<double>(operations);
+    }
 };
 
 struct contender {

@@ -62,7 +62,8 @@ struct parked_progress {
     std::atomic<std::size_t> failed{0};
 };
 
-inline parked_root await_parked(root_block&, task<reply>& one, parked_progress& progress) {
+template <class T>
+parked_root await_parked(root_block&, task<T>& one, parked_progress& progress) {
     try {
         co_await std::move(one);
     } catch (...) {

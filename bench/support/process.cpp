@@ -1,15 +1,18 @@
 #include "support/process.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <stdexcept>
 #include <system_error>
 
 namespace lockstep::bench {
@@ -22,12 +25,13 @@ namespace {
 double seconds(timeval time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; }
 
 // Between fork and exec in a process with threads: system calls only.
-[[noreturn]] void become(char* const* arguments, char* const* variables, int core, int output, int report) {
+[[noreturn]] void become(char* const* arguments, char* const* variables, int core, int input, int output, int report) {
     cpu_set_t only;
     CPU_ZERO(&only);
     CPU_SET(core, &only);
     bool const ready = sched_setaffinity(0, sizeof only, &only) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
-                       dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0;
+                       dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+                       dup2(output, STDERR_FILENO) >= 0;
     if (ready) execvpe(arguments[0], arguments, variables);
     int const error = errno;
     [[maybe_unused]] auto const written = write(report, &error, sizeof error);
@@ -51,18 +55,23 @@ process::process(std::vector<std::string> const& arguments, int core, environmen
     auto const argv = pointers(words);
     auto const envp = pointers(variables);
 
+    int input[2];  // a socket and no pipe: telling something to a process that is gone must be an error and no signal
     int output[2];
     int report[2];  // closed by a successful exec, else it brings the reason
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, input) != 0) fail("socketpair");
     if (pipe2(output, O_CLOEXEC) != 0 || pipe2(report, O_CLOEXEC) != 0) fail("pipe2");
     pid_ = fork();
-    if (pid_ == 0) become(argv.data(), envp.data(), core, output[1], report[1]);
+    if (pid_ == 0) become(argv.data(), envp.data(), core, input[1], output[1], report[1]);
+    close(input[1]);
     close(output[1]);
     close(report[1]);
+    input_ = input[0];
     output_ = output[0];
     int error = pid_ < 0 ? errno : 0;
     if (pid_ > 0 && read(report[0], &error, sizeof error) > 0) waitpid(std::exchange(pid_, -1), nullptr, 0);
     close(report[0]);
     if (error != 0) {
+        close(input_);
         close(output_);
         fail(words.front().c_str(), error);
     }
@@ -73,6 +82,7 @@ process::~process() {
         kill(pid_, SIGKILL);
         waitpid(pid_, nullptr, 0);
     }
+    close(input_);
     close(output_);
 }
 
@@ -105,6 +115,29 @@ process_end process::wait() {
     if (WIFEXITED(status)) end.code = WEXITSTATUS(status);
     end.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
     return end;
+}
+
+void process::tell(std::string_view line) {
+    auto const text = std::string{line} + "\n";
+    if (send(input_, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
+        fail("telling a process what to do");
+}
+
+std::string process::hear() {
+    for (;;) {
+        if (auto const end = heard_.find('\n'); end != std::string::npos) {
+            auto line = heard_.substr(0, end);
+            heard_.erase(0, end + 1);
+            return line;
+        }
+        pollfd ready{.fd = output_, .events = POLLIN, .revents = 0};
+        char buffer[64 * 1024];
+        if (poll(&ready, 1, 30'000) == 0) throw std::runtime_error("a process of the bench is silent: " + heard_);
+        auto const size = read(output_, buffer, sizeof buffer);
+        if (size < 0 && errno == EINTR) continue;
+        if (size <= 0) throw std::runtime_error("a process of the bench ended: " + heard_);
+        heard_.append(buffer, static_cast<std::size_t>(size));
+    }
 }
 
 }  // namespace lockstep::bench

@@ -1,10 +1,12 @@
 #pragma once
 
-// A program started for a measurement: pinned to a core, its output kept, its CPU time known at the end.
+// A program started for a measurement: pinned to a core, its output kept, its CPU time known at the end; one that runs for long is told
+// what to do by lines on its stdin.
 
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,9 +34,15 @@ public:
     void signal(int number) noexcept;
     process_end wait();  ///< until it ends; reads its output meanwhile
 
+    void tell(std::string_view line);
+    /// Its next line, without the end of it. Throws std::runtime_error when it ends, or is silent for 30 s.
+    std::string hear();
+
 private:
     pid_t pid_ = -1;
+    int input_ = -1;
     int output_ = -1;
+    std::string heard_;  // and not yet asked for
 };
 
 }  // namespace lockstep::bench

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace lockstep::bench {
 namespace {
@@ -74,16 +75,38 @@ std::size_t raw_connection::reply_at(std::size_t from) const noexcept {
     auto const* const line = left == 0 ? nullptr : static_cast<char const*>(std::memchr(begin, '\n', left));
     if (line == nullptr) return 0;
     auto const head = static_cast<std::size_t>(line - begin) + 1;
-    if (*begin != '$' || begin[1] == '-') return head;
-    std::size_t text = 0;
+    bool const parts = *begin == '*' || *begin == '>' || *begin == '%';
+    if ((*begin != '$' && !parts) || begin[1] == '-') return head;
+    std::size_t count = 0;
     for (auto const* digit = begin + 1; *digit != '\r'; ++digit)
-        text = text * 10 + static_cast<std::size_t>(*digit - '0');
-    return head + text + 2 <= left ? head + text + 2 : 0;
+        count = count * 10 + static_cast<std::size_t>(*digit - '0');
+    if (!parts) return head + count + 2 <= left ? head + count + 2 : 0;
+    auto size = head;
+    for (auto more = *begin == '%' ? 2 * count : count; more != 0; --more) {
+        auto const part = reply_at(from + size);
+        if (part == 0) return 0;
+        size += part;
+    }
+    return size;
+}
+
+std::string_view raw_connection::receive() {
+    for (;;) {
+        if (auto const size = reply_at(taken_); size != 0) {
+            std::string_view const whole{buffer_.data() + taken_, size};
+            taken_ += size;
+            return whole;
+        }
+        std::memmove(buffer_.data(), buffer_.data() + taken_, end_ - taken_);
+        end_ -= taken_;
+        taken_ = 0;
+        read_more();
+    }
 }
 
 void raw_connection::exchange(std::string_view batch, std::size_t replies, char type) {
     write_all(batch);
-    std::size_t at = 0;
+    std::size_t at = std::exchange(taken_, 0);
     while (replies != 0) {
         auto const size = reply_at(at);
         if (size != 0) {
@@ -103,14 +126,11 @@ void raw_connection::exchange(std::string_view batch, std::size_t replies, char 
 
 std::string raw_connection::command(std::initializer_list<std::string_view> words) {
     write_all(encoded(words));
-    std::size_t size = 0;
-    while ((size = reply_at(0)) == 0) read_more();
-    std::string_view whole{buffer_.data(), size};
-    end_ = 0;
+    auto const whole = receive();
     auto const head = whole.find("\r\n");
     if (whole.front() == '-') throw std::runtime_error("the server answered " + std::string{whole.substr(0, head)});
     if (whole.front() != '$') return std::string{whole.substr(1, head - 1)};
-    return whole[1] == '-' ? std::string{} : std::string{whole.substr(head + 2, size - head - 4)};
+    return whole[1] == '-' ? std::string{} : std::string{whole.substr(head + 2, whole.size() - head - 4)};
 }
 
 }  // namespace lockstep::bench

@@ -32,6 +32,10 @@ public:
     /// Writes the batch and reads `replies` replies, all of which must begin with `type` ('+', '$', ':').
     void exchange(std::string_view batch, std::size_t replies, char type);
 
+    void send(std::string_view bytes) { write_all(bytes); }
+    /// The next reply or push, whole and as it came; valid until the next call.
+    std::string_view receive();
+
     /// One command; the text of its simple, integer or bulk reply.
     std::string command(std::initializer_list<std::string_view> words);
 
@@ -43,6 +47,7 @@ private:
     int socket_ = -1;
     std::vector<char> buffer_;
     std::size_t end_ = 0;
+    std::size_t taken_ = 0;  // by receive(), and still in the buffer
 };
 
 }  // namespace lockstep::bench

@@ -21,6 +21,7 @@ std::string bar_text(row const& one) {
         case bar_kind::none: return "-";
         case bar_kind::ratio_at_least: return fmt::format("ratio >= {}", one.bar);
         case bar_kind::ratio_at_most: return fmt::format("ratio <= {}", one.bar);
+        case bar_kind::value_at_least: return fmt::format(">= {} {}", one.bar, one.unit);
         case bar_kind::value_at_most: return fmt::format("<= {} {}", one.bar, one.unit);
     }
     return {};
@@ -46,6 +47,7 @@ bool row::ok() const noexcept {
         case bar_kind::none: return true;
         case bar_kind::ratio_at_least: return ratio && ratio->median >= bar;
         case bar_kind::ratio_at_most: return ratio && ratio->median <= bar;
+        case bar_kind::value_at_least: return value >= bar;
         case bar_kind::value_at_most: return value <= bar;
     }
     return false;
@@ -59,9 +61,9 @@ void report::print_table() const {
     for (auto const& one : rows_) {
         auto const ratio = one.ratio ? fmt::format("{:.3f}", one.ratio->median) : "-";
         auto const range = one.ratio ? fmt::format("{:.3f} .. {:.3f}", one.ratio->low, one.ratio->high) : "-";
-        auto const* const verdict = one.kind == bar_kind::none ? "" : one.ok() ? "yes" : "NO";
+        std::string const verdict = one.kind == bar_kind::none ? "" : one.ok() ? "yes" : "NO";
         fmt::print("{:<{}}  {:>10}  {:>10}  {:<12}  {:>6}  {:>15}  {:<16}  {}\n", one.name, width, number(one.value),
-                   or_dash(one.baseline), one.unit, ratio, range, bar_text(one), verdict);
+                   or_dash(one.baseline), one.unit, ratio, range, bar_text(one), one.note.empty() ? verdict : one.note);
     }
     std::fflush(stdout);
 }
@@ -76,6 +78,7 @@ void report::print_json() const {
             R"({}  {{"bench": {}, "case": {}, "value": {}, "unit": {}, "baseline": {}, "ratio": {}, "bar": {}, "ok": {})",
             separator, quoted(bench_), quoted(one.name), json_number(one.value), quoted(one.unit),
             json_number(one.baseline), json_number(ratio), json_number(bar), one.ok());
+        if (!one.note.empty()) fmt::print(R"(, "note": {})", quoted(one.note));
         if (one.ratio) fmt::print(R"(, "range": [{}, {}])", json_number(one.ratio->low), json_number(one.ratio->high));
         fmt::print("}}");
         separator = ",\n";

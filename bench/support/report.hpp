@@ -11,7 +11,7 @@
 
 namespace lockstep::bench {
 
-enum class bar_kind { none, ratio_at_least, ratio_at_most, value_at_most };
+enum class bar_kind { none, ratio_at_least, ratio_at_most, value_at_least, value_at_most };
 
 struct row {
     std::string name{};
@@ -21,6 +21,7 @@ struct row {
     std::optional<summary> ratio{};    ///< value by baseline, from within the rounds
     bar_kind kind = bar_kind::none;
     double bar = 0;
+    std::string note{};  ///< why there is no baseline
 
     bool ok() const noexcept;  ///< true where there is no bar
 };

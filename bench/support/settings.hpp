@@ -18,6 +18,7 @@ struct settings {
     bool json = false;
     bool by_unix_socket = false;
 
+    bool is_quick() const noexcept { return most_per_case < std::chrono::seconds{10}; }
     bool wants(std::string_view name) const { return name.find(only) != std::string_view::npos; }
     /// Says what is going on, to a person who watches.
     void progress(std::string_view what) const;

@@ -23,9 +23,15 @@ local fence = time[1] .. time[2]
 if #time[2] < 6 then fence = time[1] .. string.sub('00000' .. time[2], -6) end
 local us = fence + 0
 -- The short way, free and nothing to move: what TIME said is written as it is, since formatting numbers is what costs here.
-if not free[1] and free[2] and us > free[2] + 0 and us / 1000 + ttl <= free[3] + 0 and us / 1000 <= deadline then
-    call('HSET', KEYS[1], 't', ARGV[2], 'f', fences == 1 and fence or us + fences - 1, 'o', hold)
-    return us
+if not free[1] and free[2] and us / 1000 + ttl <= free[3] + 0 and us / 1000 <= deadline then
+    local ahead = free[2] - us
+    if ahead < 0 then
+        call('HSET', KEYS[1], 't', ARGV[2], 'f', fences == 1 and fence or us + fences - 1, 'o', hold)
+        return us
+    elseif ahead < 1000 then  -- reserved by somebody who came and went within that time: one fence, right behind them
+        call('HSET', KEYS[1], 't', ARGV[2], 'f', free[2] + 1, 'o', hold)
+        return {'granted', free[2] + 1, 1, ttl, (us - us % 1000) / 1000}
+    end
 end
 
 local limit, now = tonumber(ARGV[5]), (us - us % 1000) / 1000

@@ -18,9 +18,11 @@ local us = time[1] * 1000000 + time[2]
 local now = (us - us % 1000) / 1000
 -- The usual way, in time and with nothing else to do.
 local q = call('HMGET', KEYS[1], 'o', 'p', 's', 'e', 'f', 'x', 'd', 'v')
-if q[1] == '*' and q[2] == hold and q[3] == 'offered' and q[4] + 0 > now and us > q[5] + 0 and now + ttl <= q[6] + 0 and q[8] == '1' then
-    call('HSET', KEYS[1], 's', 'held', 'e', now + ttl, 'd', ARGV[2], 'f', us + fences - 1)
-    return {'granted', us, fences, ttl, now}
+if q[1] == '*' and q[2] == hold and q[3] == 'offered' and q[4] + 0 > now and now + ttl <= q[6] + 0 and q[8] == '1' then
+    local fence = us
+    if us <= q[5] + 0 then fence, fences = q[5] + 1, 1 end  -- as in take()
+    call('HSET', KEYS[1], 's', 'held', 'e', now + ttl, 'd', ARGV[2], 'f', fence + fences - 1)
+    return {'granted', fence, fences, ttl, now}
 end
 --#include lock_state
 if owner == hold and ends > now then

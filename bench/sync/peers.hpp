@@ -1,0 +1,41 @@
+#pragma once
+
+// The peers: lock libraries of Node, run by bench/peers/peer.js. Its packages are installed beside the bench program when they are first
+// needed (npm ci, by the lock file). Without Node, npm or a registry there are no peers, and rows say so.
+
+#include "support/stand.hpp"
+#include "sync/crew.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace lockstep::bench {
+
+/// A library with the retry delay that suits it best for some job.
+struct peer {
+    std::string library;
+    unsigned delay_ms = 0;
+    std::unique_ptr<crew> members;
+};
+
+class peer_kit {
+public:
+    explicit peer_kit(stand& all) : stand_(all) {}
+
+    /// Tries every library with every delay for a short time: that with the largest rate, or with the smallest wait. Nothing: there
+    /// are no peers, and `why()` says why not.
+    enum class best_by { rate, wait };
+    std::optional<peer> best(job what, std::size_t processes, int core, best_by figure);
+    std::string const& why() const noexcept { return why_; }
+
+private:
+    bool install();
+
+    stand& stand_;
+    std::optional<bool> there_;
+    std::string directory_;
+    std::string why_;
+};
+
+}  // namespace lockstep::bench

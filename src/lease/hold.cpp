@@ -272,7 +272,7 @@ void hold::complete(reply_view said) noexcept {
     if (found.what == word::unknown) return fail(errc::protocol, "the server's answer to a script is not one of the script's");
     kept->where->learn(found.now_ms);
     switch (state_) {
-        case state::asking:
+        case state::asking: uncertain_ = uncertain_ || was_repeated(); [[fallthrough]];
         case state::claiming: return answered_ask(found);
         case state::held: return answered_renewal(found);
         default: return answered_release(found);
@@ -476,13 +476,13 @@ void hold::answered_release(answer const& said) noexcept {
                            : nullptr);
     }
     if (ends_here) return;
-    if (uncertain_ && hub_.connects() != connects_) return owe_or_finish();
-    uncertain_ = false;
+    // What was asked on a connection that is gone may run later than this, until its deadline.
+    uncertain_ = uncertain_ && hub_.connects() != connects_ && deadline_ms_ >= target_->where->server_now();
     if (handed_on && target_->where->watch(*this, said)) {
         state_ = state::watching;
         return hub_.schedule(*this, hub_.reactor().now() + target_->how.claim_window + milliseconds{10});
     }
-    finish();
+    owe_or_finish();
 }
 
 void hold::owe_or_finish() noexcept {

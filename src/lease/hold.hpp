@@ -97,6 +97,8 @@ public:
     /// Its time on the agenda has come.
     void act() noexcept;
     void finish() noexcept;
+    /// The end, unless something that it asked for may still run.
+    void owe_or_finish() noexcept;
 
     std::uint64_t begin_tenancy(std::uint64_t fence) noexcept;
     enum class ending : std::uint8_t { released, lost };
@@ -151,7 +153,6 @@ private:
     void answered_renewal(answer const& said) noexcept;
     void answered_release(answer const& said) noexcept;
     void queued(answer const& said) noexcept;
-    void owe_or_finish() noexcept;
     void renew() noexcept;
     void send_renewal(std::chrono::milliseconds length) noexcept;
     void schedule_renewal() noexcept;

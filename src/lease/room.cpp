@@ -225,7 +225,7 @@ bool room::watch(hold& held, answer const& said) noexcept {
 }
 
 void room::stop_watching() noexcept {
-    if (auto* const watcher = std::exchange(watching_, nullptr)) watcher->finish();
+    if (auto* const watcher = std::exchange(watching_, nullptr)) watcher->owe_or_finish();
 }
 
 void room::no_longer_watched(hold& held) noexcept {

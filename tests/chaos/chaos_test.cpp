@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -69,13 +70,17 @@ public:
     history finish() {
         world_->calm_down();
         for (auto& one : workers_) one.cont();
-        for (auto& one : workers_) one.write_line("rest");
-        for (auto& one : workers_) {
-            if (one.read_line(30s) != "idle") note("left", "a worker that does not come to rest");
+        {
+            // Everything is held here, so that they wait in vain and give up.
+            client by{{.url = world_->url_for(0), .name = "end"}};
+            auto const held = take_all(by);
+            for (auto& one : workers_) one.write_line("rest");
+            for (auto& one : workers_) {
+                if (one.read_line(30s) != "idle") note("left", "a worker that does not come to rest");
+            }
+            expect_nothing([this] { return left_by_the_living(*world_, "w"); });
         }
-        if (!test::eventually([&] { return left_by_the_living(*world_).empty(); }, 20s)) {
-            for (auto const& one : left_by_the_living(*world_)) note("left", one);
-        }
+        expect_nothing([this] { return left_by_the_living(*world_, "opw"); });
         for (auto& one : workers_) one.close_input();
         for (auto& one : workers_) {
             auto const ended = one.wait(30s);
@@ -83,10 +88,12 @@ public:
                 note("left", "a worker that did not end well: " + (ended ? "signal " + std::to_string(ended->signal) : "it hangs"));
             }
         }
-        sweep();
-        if (!test::eventually([&] { return leftovers(*world_).empty(); })) {
-            for (auto const& one : leftovers(*world_)) note("left", one);
+        {
+            // Whatever the dead held has run out, and who comes then cleans up after them.
+            client by{{.url = world_->url_for(0), .name = "end"}};
+            auto const held = take_all(by);
         }
+        expect_nothing([this] { return leftovers(*world_); });
         return referee_.finish();
     }
 
@@ -127,18 +134,19 @@ private:
         workers_.at(which).stop();
     }
 
-    /// Takes and gives back every name. Whatever the dead hold runs out, and who comes then cleans up after them.
-    void sweep() {
-        client by{{.url = world_->url_for(0), .name = "sweep"}};
+    std::vector<lease> take_all(client& by) {
+        std::vector<lease> all;
         for (std::size_t i = 0; i < mutex_names; ++i) {
             mutex last{by, mutex_name(i)};
             auto held = last.try_acquire_for(10s);
-            if (!held) {
-                note("left", mutex_name(i) + " cannot be had any more");
-            } else {
-                held->release();
-            }
+            if (held) all.push_back(std::move(*held));
+            if (!held) note("left", mutex_name(i) + " cannot be had any more");
         }
+        return all;
+    }
+    void expect_nothing(std::function<std::vector<std::string>()> const& look) {
+        if (test::eventually([&] { return look().empty(); })) return;
+        for (auto const& one : look()) note("left", one);
     }
 
     void note(std::string const& what, std::string const& text, std::int64_t n = 0) {

@@ -146,7 +146,7 @@ std::unique_ptr<world> make_world(topology where, std::size_t workers) {
 
 std::string mutex_name(std::uint64_t index) { return "mutex-" + std::to_string(index % mutex_names); }
 
-std::vector<std::string> left_by_the_living(world& where) {
+std::vector<std::string> left_by_the_living(world& where, std::string_view fields) {
     std::vector<std::string> found;
     for (auto* const server : where.masters()) {
         std::string connected;
@@ -154,12 +154,12 @@ std::vector<std::string> left_by_the_living(world& where) {
             for (auto const& channel : server->must({"PUBSUB", kind, "lockstep:*"}).elements) connected += channel.text + ' ';
         }
         for (auto const& key : server->must({"KEYS", "lockstep:*:lock"}).elements) {
-            auto const fields = server->must({"HGETALL", key.text}).elements;
-            for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
-                auto const& field = fields[i].text;
-                auto const& hold = field[0] == 'w' ? field.substr(1) : fields[i + 1].text;
+            auto const hash = server->must({"HGETALL", key.text}).elements;
+            for (std::size_t i = 0; i + 1 < hash.size(); i += 2) {
+                auto const& field = hash[i].text;
+                auto const hold = field[0] == 'w' ? field.substr(1) : hash[i + 1].text;
                 auto const client = hold.substr(0, hold.find('.'));
-                if (std::string_view{"opw"}.find(field[0]) == std::string_view::npos || client == "*") continue;
+                if (fields.find(field[0]) == std::string_view::npos || client == "*") continue;
                 if (connected.find(":wake:" + client + ' ') != std::string::npos) found.push_back(key.text + ": " + field + " of " + hold);
             }
         }

@@ -1,5 +1,6 @@
 // A mutex behind a bad network and on a server that is restarted, flushed of scripts, or whose clock jumps.
 #include "mutex_fault_support.hpp"
+#include "scripts/all.hpp"
 #include "support/clock_file.hpp"
 #include "support/fault_proxy.hpp"
 
@@ -120,6 +121,31 @@ TEST_F(mutex_with_lost_replies, is_handed_on_once_though_the_answer_was_lost) {
     next.release();
 }
 
+// Its end here counts from when the request was sent: an answer that took its time must not make the lease longer.
+TEST_F(mutex_with_lost_replies, ends_here_before_it_ends_there_though_answers_are_slow) {
+    warm_up();
+    for (bool const renewed : {false, true}) {
+        SCOPED_TRACE(renewed ? "renewed" : "fixed");
+        proxy.delay(100ms, direction::to_client);
+        mutex brief{far, "name", {.ttl = 600ms, .renew = renewed}};
+        auto held = brief.acquire();
+        auto const stop = held.stop_token();
+        if (renewed) {
+            auto const before = scripts();
+            ASSERT_TRUE(eventually([&] { return scripts() > before + 2; }));
+            proxy.refuse();  // and now it is on its own
+            proxy.cut();
+        }
+        std::optional<lease> next;
+        while (!next) next = of_near.try_acquire();
+        EXPECT_FALSE(held.valid()) << held.remaining().count() << " ms left";
+        EXPECT_GT(next->fence(), held.fence());
+        EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+        next->release();
+        proxy.heal();
+    }
+}
+
 class mutex_faults : public testing::Test {
 protected:
     redis_server server{{.config = {"appendfsync always"}, .append_only = true}};
@@ -227,6 +253,42 @@ TEST_F(mutex_faults, of_a_server_that_lost_its_data_are_reported_to_the_holder) 
     EXPECT_EQ(ending_of([&] { held.release(); }).reason, errc::lease_lost);
     EXPECT_TRUE(next.valid());
     EXPECT_EQ(ending_of([&] { next.release(); }).reason, std::nullopt);
+}
+
+TEST_F(mutex_faults, of_a_server_that_hangs_end_a_hold_here_in_time) {
+    client by{server.url()};
+    mutex of{by, "name", {.ttl = 600ms}};
+    auto held = of.acquire();
+    auto const stop = held.stop_token();
+    server.stop();
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }, 600ms + load_slack));
+    EXPECT_FALSE(held.valid());
+    server.cont();
+    EXPECT_FALSE(held.valid()) << "what is lost stays lost";
+    EXPECT_EQ(ending_of([&] { held.release(); }).reason, errc::lease_lost);
+    EXPECT_TRUE(of.try_acquire_for(5s));
+}
+
+// The first of two equal questions may arrive last, when what the second got was given back already. Whoever had to ask twice looks
+// once more, when the first can't run any more.
+TEST(mutex_ghost, that_takes_a_lock_for_nobody_is_driven_out_when_its_deadline_has_passed) {
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client by{proxy.url()};
+    mutex of{by, "name"};
+    of.acquire().release();
+    proxy.drop_replies(1);
+    auto held = of.acquire();
+    ASSERT_EQ(proxy.counters().struck, 1U);
+    auto const hold = held_at(server, "name");
+    held.release();
+    auto const time = server.must({"TIME"}).elements;
+    auto const deadline = std::to_string((std::stoll(time.at(0).text) + 4) * 1000);
+    auto ghost = server.connect();
+    ghost.must({"EVAL", std::string{scripts::lock_acquire.text}, "1", "lockstep:{name}:lock", hold, "30000", deadline, "1", "100000",
+                "500 3600000 lockstep:wake:"});
+    ASSERT_EQ(held_at(server, "name"), hold);
+    EXPECT_TRUE(eventually([&] { return held_at(server, "name").empty(); }, 5s + load_slack)) << "long before the lease's end";
 }
 
 class mutex_when_the_clock_jumps : public testing::Test {

@@ -8,7 +8,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
 
 namespace lockstep::test {
 namespace {
@@ -189,6 +194,58 @@ TEST_F(barrier_faults, a_barrier_that_the_server_forgot_is_made_anew) {
     ASSERT_TRUE(have_arrived(1));
     server.must({"DEL", key});
     EXPECT_EQ(ending_of([&] { three.get(); }).reason, errc::indeterminate) << "nobody knows what became of that meeting";
+}
+
+// The same participants meet again and again, so every meeting that is complete is passed by each of them: whatever breaks in between, all
+// have passed the same number of times in the end.
+TEST_F(barrier_faults, is_passed_by_all_or_by_none_while_connections_break_and_times_run_out) {
+    constexpr int parties = 4;
+    unsigned const seed = std::random_device{}();
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    client third{proxy.url()};
+    std::array<client*, parties> const clients{&near, &far, &far, &third};
+    std::array<std::atomic<int>, parties> passed{};
+    std::array<std::atomic<int>, parties> unknown{};
+    std::atomic<int> broken{0};
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < parties; ++i) {
+        threads.emplace_back([&, i] {
+            std::mt19937 chance{seed + i};
+            barrier at{*clients[i], "name", parties, [] {}, {.ttl = 5s}};
+            while (!stop) {
+                auto const time = chance() % 4 == 0 ? 3ms : 300ms;
+                auto const end = ending_of([&] { (at.arrive_and_wait_for(time) ? passed[i] : broken)++; });
+                // A reply is lost, and until it can be asked for again the others break several meetings: that is forgotten.
+                if (end.reason == errc::indeterminate) {
+                    ++unknown[i];
+                } else if (end.reason) {
+                    EXPECT_EQ(*end.reason, errc::broken_barrier) << end.text;
+                    ++broken;
+                }
+            }
+        });
+    }
+    std::mt19937 chance{seed + parties};
+    for (int cuts = 0; cuts < 25; ++cuts) {
+        auto const until = now_ms() + static_cast<int>(chance() % 80);
+        static_cast<void>(eventually([&] { return now_ms() >= until; }));
+        if (chance() % 2 == 0) {
+            proxy.cut();
+        } else {
+            proxy.drop_replies(1);
+        }
+    }
+    stop = true;
+    for (auto& one : threads) one.join();
+    auto const meetings = std::max({passed[0].load(), passed[1].load(), passed[2].load(), passed[3].load()});
+    EXPECT_GT(meetings, 0);
+    for (unsigned i = 0; i < parties; ++i) {
+        EXPECT_LE(meetings - passed[i], unknown[i]);
+        EXPECT_LT(unknown[i], 10);
+    }
+    EXPECT_GT(broken, 0) << "nothing was broken, so nothing was tested";
+    EXPECT_EQ(arrived(), "0");
 }
 
 TEST(barrier_on_a_cluster, works_between_clients_and_while_its_slot_moves) {

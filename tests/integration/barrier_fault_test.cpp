@@ -125,6 +125,31 @@ TEST_F(barrier_faults, a_participant_learns_what_happened_while_it_was_cut_off) 
     EXPECT_TRUE(one.get());
 }
 
+// The push comes in the same read as the answer to the arrival, before the participant waits.
+TEST_F(barrier_faults, a_participant_does_not_miss_what_it_was_told_before_it_began_to_wait) {
+    barrier patient{far, "name", 2, {.ttl = 60s}};
+    begun first{as_true(patient.async_arrive_and_wait())};
+    ASSERT_TRUE(have_arrived(1));
+    here.arrive_and_wait();
+    EXPECT_TRUE(first.get());
+    proxy.hold(direction::to_client);
+    begun second{as_true(patient.async_arrive_and_wait())};
+    ASSERT_TRUE(have_arrived(1));
+    here.arrive_and_wait();
+    proxy.heal();
+    EXPECT_TRUE(second.get(5s));
+}
+
+TEST_F(barrier_faults, a_participant_whose_meeting_was_forgotten_while_it_was_cut_off_says_so) {
+    barrier patient{far, "name", 2, {.ttl = 60s}};
+    begun one{as_true(patient.async_arrive_and_wait())};
+    ASSERT_TRUE(have_arrived(1));
+    EXPECT_EQ(far.command<std::string>("PING"), "PONG");  // behind the answer: it knows that it has arrived
+    server.must({"DEL", key});
+    proxy.cut();
+    EXPECT_EQ(ending_of([&] { static_cast<void>(one.get(5s)); }).reason, errc::indeterminate);
+}
+
 TEST_F(barrier_faults, a_participant_whose_time_is_over_asks_and_may_learn_that_all_met) {
     barrier patient{far, "name", 2, {.ttl = 10s}};
     begun one{patient.async_arrive_and_wait_for(300ms)};

@@ -60,11 +60,14 @@ task<participant::answer> participant::send_arrival(std::int64_t deadline_ms, cl
                         until);
 }
 
+bool participant::may_have_been_sent_twice() const noexcept { return where().home().connects() > connects_; }
+
 task<participant::answer> participant::arrive(clock::time_point until) {
     auto& owner = *where().owner();
     generation_ = where().open_generation;
     deadline_ms_ = where().latest(until);
-    connects_ = where().home().connects();
+    auto const& home = where().home();
+    connects_ = home.connects() + (home.is_connected() ? 0 : 1);
     stage_ = stage::arriving;
     // A little longer than the caller's time: then it is known whether it arrived.
     auto const patience = owner.deadline({});
@@ -83,7 +86,7 @@ task<participant::answer> participant::arrive(clock::time_point until) {
     }
     switch (said.what) {
         case word::forgotten:
-            if (where().home().connects() != connects_) {
+            if (may_have_been_sent_twice()) {
                 be_over();
                 throw indeterminate_error(fmt::format("the answer of '{}' was lost, and it is too late to learn it", where().name()));
             }
@@ -222,7 +225,7 @@ root participant::clean_up(std::shared_ptr<participant> self, stage was, std::op
             // With a time that is over, it says whether the first one has arrived and does not arrive itself.
             auto question = self->send_arrival(0, until);
             auto said = co_await std::move(question);
-            if (said.what == word::late && home.connects() != self->connects_) {
+            if (said.what == word::late && self->may_have_been_sent_twice()) {
                 // The first one may still come out of a connection that broke. So this one may arrive in its place.
                 question = self->send_arrival(self->deadline_ms_, until);
                 said = co_await std::move(question);

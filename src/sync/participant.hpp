@@ -66,6 +66,7 @@ private:
     task<answer> send_arrival(std::int64_t deadline_ms, clock::time_point until);
     task<answer> withdraw(clock::time_point until);
     bool ended(answer const& said);
+    bool may_have_been_sent_twice() const noexcept;
     static root renew(std::shared_ptr<participant> self);
     static root clean_up(std::shared_ptr<participant> self, stage was, std::optional<bool> ran);
     void fire() noexcept override;
@@ -76,7 +77,7 @@ private:
     std::string hold_;
     std::int64_t generation_ = 0;
     std::int64_t deadline_ms_ = 0;  // of the arrival under way
-    std::uint64_t connects_ = 0;    // how often the way had been connected when it was sent
+    std::uint64_t connects_ = 0;    // how often the way had been connected when it was first sent
     stage stage_ = stage::outside;
     bool dropping_;
 };

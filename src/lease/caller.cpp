@@ -35,6 +35,7 @@ void caller::arrive() noexcept {
     }
     stage_ = stage::inside;
     auto& room = *hold_.what()->where;
+    // Its time is over, and the alarm has said so: it does not become a good end because the server is still in time.
     if (hold_.tenancy() == tenancy_ && !hold_.is_valid(tenancy_)) hold_.lose("its time is over");
     if (hold_.tenancy() != tenancy_) {
         return finish(make_error(errc::lease_lost, fmt::format("the lease of '{}' was lost", room.name())));

@@ -106,7 +106,9 @@ public:
         switch (what.what) {
             case deed::script_flush: return to_each(masters(), {"SCRIPT", "FLUSH"});
             case deed::client_kill: return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
-            case deed::migrate: return nodes_.migrate_slot(slot, other_than(nodes_.owner_of(slot)));
+            case deed::migrate:
+                nodes_.migrate_slot(slot, other_than(nodes_.owner_of(slot)));
+                return require(nodes_.wait_until_ok(), "agreed on where the slot is");  // moved again before, it may end up nowhere
             case deed::failover: return nodes_.failover(what.whom % nodes_.shards());
             case deed::kill_master: {
                 auto const killed = nodes_.kill_master(what.whom % nodes_.shards());

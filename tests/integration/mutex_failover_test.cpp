@@ -54,6 +54,7 @@ TEST(slow_mutex_resharding, goes_unnoticed_by_those_who_hold_and_wait) {
         nodes.move_keys(slot);
         EXPECT_TRUE(load.wait_for_more(10)) << "on the new one, which does not own it yet";
         nodes.finish_migration(slot);
+        ASSERT_TRUE(nodes.wait_until_ok()) << "moved again before the nodes agree, a slot can end up with none of them";
         EXPECT_TRUE(load.wait_for_more(10));
     }
     EXPECT_THAT(load.finish(), testing::IsEmpty());
@@ -75,6 +76,7 @@ TEST(slow_mutex_resharding, does_not_leave_a_waiter_behind) {
         begun waiting{waiter.async_acquire()};
         ASSERT_TRUE(eventually([&] { return waiting_at(nodes.node(from), "name") == 1; }));
         nodes.migrate_slot(slot, (from + 1) % 3);
+        ASSERT_TRUE(nodes.wait_until_ok());
         auto const fence = held.fence();
         held.release();
         held = waiting.get(15s);

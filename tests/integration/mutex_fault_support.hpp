@@ -120,6 +120,7 @@ private:
                 once(of);
             } catch (lease_lost_error const&) {
                 ++losses_;
+            } catch (unavailable_error const&) {  // no connection when its time was over
             } catch (std::exception const& failure) {
                 complain(failure.what());
             }

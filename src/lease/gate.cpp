@@ -91,7 +91,10 @@ void gate::enter(visitor& who) noexcept {
     who.entry = ++entries_;
     visitors_.push_back(who);
     listen();
-    if (who.how().asks) return want();
+    // What came in the same read as the answer to its own command has been told already.
+    bool const is_news = who.how().changes != changes_;
+    if (is_news && who.how().any_change) return who.finish(gate_word::unknown);
+    if (is_news) return want();
     if (!asking_ && !linked()) rest();
 }
 
@@ -208,8 +211,7 @@ void gate::changed() noexcept {
 }
 
 void gate::reconnected() noexcept {
-    // A question under way is sent, maybe again, behind the subscription.
-    ++changes_;
+    // What is under way is sent, maybe again, behind the subscription, and so is its answer younger than that.
     free_the_curious();
     if (!visitors_.empty() && !asking_) want();
 }

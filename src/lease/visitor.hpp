@@ -29,8 +29,9 @@ public:
 
     struct terms {
         clock::time_point deadline = clock::time_point::max();
-        bool asks = true;        ///< false: the server knows of it already, and tells when something changes
-        bool any_change = false; ///< free as soon as anything changes, without a question
+        /// The server knew of it when the gate had been told of so many changes; nothing: it begins with a question.
+        std::optional<std::uint64_t> changes{};
+        bool any_change = false;       ///< free as soon as anything changes, without a question
         std::int64_t generation = -1;  ///< what it waits for the end of; -1: not known yet
         std::string_view hold{};       ///< its own id at the server, where it has one; must live as long as this
     };

@@ -30,9 +30,8 @@ struct meeting {
 /// Waits until the completion function of those who have all arrived is done.
 task<bool> wait_for_the_next(state at, clock::time_point until, std::uint64_t changes, milliseconds look_again) {
     auto const& where = at->what.where;
-    if (where->changes() != changes) co_return true;
     auto const look_at = where->owner()->home().now() + look_again + milliseconds{10};
-    engine::visitor here{where, {.deadline = std::min(until, look_at), .asks = false, .any_change = true}};
+    engine::visitor here{where, {.deadline = std::min(until, look_at), .changes = changes, .any_change = true}};
     co_await here;
     co_return here.outcome().has_value() || clock::now() < until;
 }

@@ -131,9 +131,7 @@ bool participant::ended(answer const& said) {
 }
 
 task<bool> participant::wait_for_end(clock::time_point until, std::uint64_t changes) {
-    // What was told while the arrival was under way may have been about it.
-    bool const asks = where().changes() != changes;
-    engine::visitor here{of_->what.where, {.deadline = until, .asks = asks, .generation = generation_, .hold = hold_}};
+    engine::visitor here{of_->what.where, {.deadline = until, .changes = changes, .generation = generation_, .hold = hold_}};
     co_await here;
     if (auto const outcome = here.outcome()) {
         if (ended({.what = *outcome})) co_return true;

@@ -140,7 +140,10 @@ TYPED_TEST(barrier_contract, is_broken_by_a_coroutine_that_is_destroyed) {
         return true;
     }));
     ASSERT_TRUE(this->have_arrived(2));
-    frame.reset();
+    sync_wait(in_turn_of(this->a, [&] {
+        frame.reset();  // there, where nobody can be resuming it
+        return true;
+    }));
     EXPECT_EQ(ending_of([&] { other.get(); }).reason, errc::broken_barrier);
 }
 
@@ -148,6 +151,7 @@ TYPED_TEST(barrier_contract, is_broken_when_the_client_of_one_closes) {
     begun other{as_true(this->of_b.async_arrive_and_wait())};
     begun one{as_true(this->of_a.async_arrive_and_wait())};
     ASSERT_TRUE(this->have_arrived(2));
+    EXPECT_EQ(this->a.template command<std::string>("PING"), "PONG");  // behind the answer: it knows that it has arrived
     this->a.close();
     EXPECT_EQ(this->arrived(), "0") << "withdrawn before the client was gone";
     EXPECT_EQ(ending_of([&] { one.get(); }).reason, errc::cancelled);

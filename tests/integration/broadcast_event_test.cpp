@@ -141,7 +141,10 @@ TYPED_TEST(broadcast_event_contract, frees_the_place_of_a_coroutine_that_is_dest
             return true;
         }));
         ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
-        frame.reset();
+        sync_wait(in_turn_of(this->a, [&] {
+            frame.reset();  // there, where nobody can be resuming it
+            return true;
+        }));
     }
     EXPECT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 0; }));
 }

@@ -5,6 +5,7 @@
 
 #include "core/core.hpp"
 #include "lease/hold.hpp"
+#include "lease/pause.hpp"
 #include "lease/registration.hpp"
 #include "lease/room.hpp"
 #include "redis/subscriptions.hpp"
@@ -58,6 +59,7 @@ public:
     void unschedule(hold& who) noexcept;
     void pushed(std::string_view id) noexcept;
     void listen() noexcept;
+    void rests(pause& who) noexcept { pauses_.push_back(who); }  ///< until it unlinks itself, or the client closes
     std::uint64_t connects() const noexcept;
     bool is_connected() const noexcept;
     void count_release(int change) noexcept;  ///< one more, or one less, that is being given back
@@ -98,6 +100,7 @@ private:
     std::uint64_t serial_ = 0;
     std::uint64_t last_number_ = 0;
     agenda agenda_;
+    boost::intrusive::list<pause, boost::intrusive::base_hook<redis::list_hook>, boost::intrusive::constant_time_size<false>> pauses_;
 
     registration registration_{*this};
 

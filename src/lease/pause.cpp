@@ -1,6 +1,7 @@
 #include "lease/pause.hpp"
 
 #include "core/core.hpp"
+#include "lease/hub.hpp"
 
 #include <utility>
 
@@ -33,6 +34,7 @@ void pause::arrive() noexcept {
         parked_ = true;
     }
     owner_->home().arm(*this, owner_->home().now() + time_);
+    hub::of(*owner_).rests(*this);
 }
 
 void pause::cancel_requested(std::shared_ptr<detail::cancel_state> state) noexcept {
@@ -47,6 +49,7 @@ void pause::cancel_here() noexcept {
 void pause::end(bool cancelled) noexcept {
     begun_ = false;
     cancelled_ = cancelled;
+    unlink();
     owner_->home().disarm(*this);
     if (std::exchange(parked_, false)) cancel_->unpark();
     awaiting_.resume();

@@ -29,6 +29,8 @@ public:
         cancel_ = detail::cancellation_of(awaiting);
         return begin();
     }
+    /// In a turn: the client closes.
+    void close() noexcept { end(true); }
     void await_resume() const {
         if (cancelled_) throw cancelled_error("waiting was cancelled");
     }

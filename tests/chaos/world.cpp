@@ -173,6 +173,8 @@ std::vector<std::string> leftovers(world& where) {
     std::vector<std::string> found;
     for (auto* const server : where.masters()) {
         for (auto const& key : server->must({"KEYS", "*"}).elements) {
+            // What killed workers said of themselves goes by itself, half a minute after.
+            if (key.text.starts_with("lockstep:{clients}:") && server->must({"PTTL", key.text}).integer > 0) continue;
             if (server->must({"PTTL", key.text}).integer < 0) found.push_back(key.text + " does not expire");
             auto const type = server->must({"TYPE", key.text}).text;
             if (type != "hash" || !key.text.ends_with(":lock")) found.push_back(key.text + ", a " + type);

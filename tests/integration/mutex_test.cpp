@@ -248,10 +248,13 @@ TYPED_TEST(mutex_contract, ends_waiting_and_holding_when_the_client_closes) {
     auto held = on::acquire(this->a, this->of_a);
     auto const token = held.stop_token();
     begun local{this->of_a.async_acquire()};
+    mutex patient{this->a, "name", {.attempts = 2, .retry_delay = 1h}};
+    begun retrying{patient.async_acquire()};
     begun remote{this->of_b.async_acquire()};
     ASSERT_TRUE(eventually([&] { return waiting_at(this->server, "name") == 1; }));
     this->a.close();
     EXPECT_EQ(ending_of([&] { static_cast<void>(local.get()); }).reason, errc::cancelled);
+    EXPECT_EQ(ending_of([&] { static_cast<void>(retrying.get()); }).reason, errc::cancelled) << "while it rests";
     EXPECT_TRUE(remote.get().valid()) << "it was given back";
     EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
     EXPECT_FALSE(held.valid());

@@ -10,7 +10,8 @@
 /// offered to a waiter that dies before it takes it goes to the next one; a process that is killed after it has taken it takes it along
 /// (use a queue where that must not happen). An event that is not used for `retention` is forgotten, with its signals.
 ///
-/// Failure: as for `mutex`. A lost reply loses no signal and adds none. Threads: everything may be called from any thread.
+/// Failure: as for `mutex`; `indeterminate_error` from `set` when its reply was lost and could not be had again in time. Otherwise a lost
+/// reply loses no signal and adds none. Threads: everything may be called from any thread.
 
 #include <lockstep/client.hpp>
 #include <lockstep/detail/acquirable.hpp>

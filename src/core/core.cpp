@@ -198,9 +198,9 @@ void core::set_key_position(std::string const& command, int position) {
 
 core::extension& core::extend(std::string const& name, std::function<std::unique_ptr<extension>(core&)> const& make) {
     std::lock_guard const guard{extensions_mutex_};
-    auto& found = extensions_[name];
-    if (!found) found = make(*this);
-    return *found;
+    if (auto const found = extensions_.find(name); found != extensions_.end()) return *found->second;
+    if (closed_) throw cancelled_error("the client is closed");  // it would not be closed with the others
+    return *extensions_.emplace(name, make(*this)).first->second;
 }
 
 redis::reactor::clock::time_point core::deadline(std::chrono::milliseconds time) const noexcept {

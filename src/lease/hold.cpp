@@ -23,6 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr milliseconds release_time{5'000};  // how long a cancellation is tried at a time
+constexpr milliseconds owing_pause{1'000};   // and how long it rests then
 
 std::int64_t in_ns(boot_clock::time_point time) noexcept { return time.time_since_epoch().count(); }
 
@@ -237,10 +238,11 @@ void hold::encode(resp::output& out) {
                 resp::bulk(out, std::string_view{what.rules});
                 break;
             }
-            head(kind.renew, 3);
+            head(kind.renew, 4);
             resp::bulk(out, id());
             resp::bulk(out, ttl_.count());
             resp::bulk(out, std::string_view{what.rules});
+            resp::bulk(out, deadline_ms_);
             break;
         default: {
             // What was used up by a grant that nobody got comes back.
@@ -297,7 +299,10 @@ void hold::fail(errc reason, std::string_view why) noexcept {
         default:
             hub_.count_release(-1);
             settle_caller(make_error(reason, std::string{why}));
-            return owe_or_finish();
+            // A lease ends by itself. A place in a queue does not: it is owed until the server has heard of it.
+            if (hub_.is_closing() || (!unused_ && hub_.reactor().now() >= owed_until_)) return finish();
+            state_ = state::owing;
+            return hub_.schedule(*this, hub_.reactor().now() + owing_pause);
     }
 }
 
@@ -311,6 +316,11 @@ void hold::ask(milliseconds budget, std::string_view token) {
     hub_.unschedule(*this);
     ttl_ = target_->how.ttl;
     send(state::asking, hub_.reactor().now() + budget);
+}
+
+void hold::ask_later() noexcept {
+    state_ = state::waiting;
+    hub_.schedule(*this, hub_.reactor().now() + milliseconds{20});
 }
 
 void hold::claim() {
@@ -371,7 +381,8 @@ void hold::schedule_renewal() noexcept {
     auto due = end_as_steady();
     if (how.renew) {
         auto const jitter = 0.8 + 0.4 * base::random_unit();
-        due = std::min(due, hub_.reactor().now() + std::chrono::duration_cast<nanoseconds>(how.renew_every * jitter));
+        auto const every = std::min<nanoseconds>(how.renew_every, left() / 2);  // it may have been extended to less
+        due = std::min(due, hub_.reactor().now() + std::chrono::duration_cast<nanoseconds>(every * jitter));
     }
     hub_.schedule(*this, due);
 }
@@ -388,14 +399,17 @@ void hold::renew() noexcept {
 void hold::send_renewal(milliseconds length) noexcept {
     ttl_ = length;
     renewing_ = true;
+    auto const time = std::clamp(std::chrono::ceil<milliseconds>(left()), milliseconds{1}, release_time);
+    deadline_ms_ = target_->where->server_now() + time.count();  // later it could undo what a later one did
     send(state::held, std::max(end_as_steady(), hub_.reactor().now() + milliseconds{1}));
     hub_.schedule(*this, end_as_steady());
 }
 
 void hold::answered_renewal(answer const& said) noexcept {
     renewing_ = false;
+    if (said.what == word::late && left() > nanoseconds{0}) return send_renewal(ttl_);  // what time it is there is known now
     change_to_ = -1;
-    if (said.what == word::gone) return lose("the server does not know it any more");
+    if (said.what == word::gone || said.what == word::late) return lose("the server does not know it any more");
     if (said.what != word::busy && !set_end(ttl_, false)) return lose("it was renewed too late");
     auto* const by = std::exchange(heard_by, nullptr);
     schedule_renewal();
@@ -433,7 +447,7 @@ void hold::act() noexcept {
                             : target_->how.renew ? "it could not be renewed in time"
                                                  : "its time is over");
             }
-            if (renewing_) return hub_.schedule(*this, end_as_steady());
+            if (!may_renew()) return hub_.schedule(*this, end_as_steady());
             return renew();
         case state::watching:
         case state::owing:
@@ -452,7 +466,8 @@ void hold::give_back() noexcept {
     ends_at_.store(0, std::memory_order_release);
     hub_.count_release(+1);
     leaving_ = hub_.is_closing();
-    send(state::releasing, hub_.reactor().now() + std::max(ttl_, release_time));
+    owed_until_ = hub_.reactor().now() + std::max(ttl_, release_time);
+    send(state::releasing, owed_until_);
 }
 
 void hold::tell_next() noexcept {
@@ -486,10 +501,10 @@ void hold::answered_release(answer const& said) noexcept {
 }
 
 void hold::owe_or_finish() noexcept {
+    if (!std::exchange(uncertain_, false) || hub_.is_closing()) return finish();
+    // What it asked for last may run until then; what that gets is given back afterwards.
     auto const wait = milliseconds{deadline_ms_ - target_->where->server_now()};
-    if (!uncertain_ || hub_.is_closing() || wait + target_->how.ttl < milliseconds::zero()) return finish();
-    // What it asked for last may run until then. Later than a lease after that, nothing of it is left.
-    if (wait <= milliseconds::zero()) uncertain_ = false;
+    unused_ = true;
     state_ = state::owing;
     hub_.schedule(*this, hub_.reactor().now() + std::max(wait, milliseconds{0}) + milliseconds{50});
 }

@@ -94,6 +94,10 @@ public:
     void give_up() noexcept;
     /// It was handed on, and nobody will be here to look whether that arrived: the first that still waits is told to.
     void tell_next() noexcept;
+    /// In a while, as nobody could be asked just now.
+    void ask_later() noexcept;
+    /// It is held, and would be renewed if its time had come.
+    bool may_renew() const noexcept { return state_ == state::held && !renewing_ && target_->how.renew; }
     /// Its time on the agenda has come.
     void act() noexcept;
     void finish() noexcept;
@@ -175,6 +179,7 @@ private:
     bool leaving_ = false;       // given back because the client closes
     bool unused_ = false;        // given back before anybody had it
     clock::time_point agenda_time_{};
+    clock::time_point owed_until_{};  // a release
     base::boot_clock::time_point sent_at_{};      // what the answer under way counts from
     base::boot_clock::time_point held_since_{};
     std::int64_t deadline_ms_ = 0;                // the server's time after which what was asked must not run

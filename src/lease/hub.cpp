@@ -157,14 +157,19 @@ void hub::set_timer() noexcept {
 }
 
 void hub::fire() noexcept {
-    // What is due soon is done too, so that renewals share a write.
-    auto const until = reactor().now() + std::chrono::milliseconds{10};
-    while (!agenda_.empty() && agenda_.begin()->agenda_time() <= until) {
+    auto const now = reactor().now();
+    while (!agenda_.empty() && agenda_.begin()->agenda_time() <= now) {
         auto& who = *agenda_.begin();
-        if (who.now() != hold::state::held && who.agenda_time() > reactor().now()) break;
         agenda_.erase(agenda_.begin());
         who.act();
     }
+    // Renewals that are due soon share this write.
+    std::vector<hold*> soon;
+    for (auto& one : agenda_) {
+        if (one.agenda_time() > now + std::chrono::milliseconds{10}) break;
+        if (one.may_renew()) soon.push_back(&one);
+    }
+    for (auto* const one : soon) one->act();
     if (!agenda_.empty()) set_timer();
 }
 

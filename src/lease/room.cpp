@@ -18,6 +18,11 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds longest_budget{5'000};  // a question that was given up can run so much later at most
 
+/// Whether a lease obtained for one can be given to another.
+bool same_terms(settings const& left, settings const& right) noexcept {
+    return left.ttl == right.ttl && left.renew == right.renew && left.renew_every == right.renew_every && left.max_hold == right.max_hold;
+}
+
 }  // namespace
 
 room::room(std::shared_ptr<detail::core> owner, hub& home, engine::kind const& what, std::string key, std::string name)
@@ -90,7 +95,7 @@ void room::fail_all(errc reason, std::string_view why) noexcept {
 
 void room::granted(hold& held, answer const& said) noexcept {
     no_longer_queued(held);
-    stop_watching();
+    if (!kind_.is_pool) stop_watching();  // a grant shows that the lock went on; of a pool's permits it shows nothing
     bool const for_all = asker_ == &held;
     if (for_all) asker_ = nullptr;
     auto* const who = for_all ? (waiting_.empty() ? nullptr : &waiting_.front()) : held.wanted_by;
@@ -98,11 +103,12 @@ void room::granted(hold& held, answer const& said) noexcept {
     held.last_fence = held.fence + static_cast<std::uint64_t>(said.fences) - 1;
     held.granted_at = owner_->home().now();
     bool const in_time = held.set_first_end(milliseconds{said.left_ms});
-    if (who != nullptr && in_time) {
+    bool const as_wanted = who != nullptr && same_terms(held.what()->how, who->what().how);
+    if (in_time && as_wanted) {
         if (for_all) tenant_ = &held;
         return give(held, *who);
     }
-    // Nobody is left who wants it; or the answer took longer than the lease lasts.
+    // Nobody is left who wants it, or wants it like that; or the answer took longer than the lease lasts.
     if (!for_all && who != nullptr) who->own = nullptr;
     held.wanted_by = nullptr;
     held.give_back_unused();
@@ -125,7 +131,7 @@ void room::refused(hold& held) noexcept {
         who->own = nullptr;
         who->finish({});
     }
-    held.finish();
+    held.owe_or_finish();
 }
 
 void room::queued(hold& held) noexcept {
@@ -163,7 +169,7 @@ void room::failed(hold& held, errc reason, std::string_view why) noexcept {
     };
     auto const outcome = passing ? errc::unavailable : reason;
     if (auto* const who = held.wanted_by) {
-        if (has_patience(*who)) return ask_again(held);
+        if (has_patience(*who)) return held.ask_later();
         who->own = nullptr;
         who->fail(outcome, why);
     } else if (asker_ == &held) {
@@ -171,7 +177,7 @@ void room::failed(hold& held, errc reason, std::string_view why) noexcept {
             auto& one = *at++;
             if (!has_patience(one)) one.fail(outcome, why);
         }
-        if (!waiting_.empty()) return ask_again(held);
+        if (!waiting_.empty()) return held.ask_later();
         asker_ = nullptr;
     }
     held.give_up();
@@ -183,9 +189,8 @@ bool room::may_pass(hold const& held) const noexcept {
     if (waiting_.empty()) return false;
     auto const& how = held.what()->how;
     auto const& next = waiting_.front().what().how;
-    return held.passes < how.cohort_passes && held.fence < held.last_fence &&
-           owner_->home().now() - held.granted_at < how.cohort_time && next.renew && next.ttl == how.ttl &&
-           next.max_hold == how.max_hold && held.left() > how.ttl / 2;
+    return how.renew && held.passes < how.cohort_passes && held.fence < held.last_fence &&
+           owner_->home().now() - held.granted_at < how.cohort_time && same_terms(how, next) && held.left() > how.ttl / 2;
 }
 
 void room::released(hold& held) noexcept {
@@ -218,7 +223,13 @@ void room::detached(hold& held) noexcept {
 bool room::watch(hold& held, answer const& said) noexcept {
     // Whoever of ours waits looks by itself; and a larger fence has shown that the lock went on.
     bool const ours = said.offered_to.starts_with(hub_.client_id());
-    if (ours || !queue_.empty() || asker_ != nullptr || hub_.is_closing()) return false;
+    if (ours || asker_ != nullptr || hub_.is_closing()) return false;
+    if (!queue_.empty()) {
+        auto& first = queue_.front();
+        auto const end = owner_->home().now() + held.what()->how.claim_window + milliseconds{10};
+        if (first.now() == hold::state::waiting && end < first.agenda_time()) hub_.schedule(first, end);
+        return false;
+    }
     stop_watching();
     watching_ = &held;
     return true;

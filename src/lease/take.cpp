@@ -29,7 +29,7 @@ milliseconds retry_pause(settings const& how) {
 /// Without a place in the queue: a number of attempts with pauses between them, until `until`.
 task<lease> attempt(std::shared_ptr<target const> what, clock::time_point until) {
     for (std::uint32_t left = what->how.attempts; left > 0; --left) {
-        waiter mine{what, {.queues = false}};
+        waiter mine{what, {.deadline = until, .queues = false}};
         co_await mine;
         if (mine.has_it()) co_return mine.take();
         auto const next = retry_pause(what->how);

@@ -3,7 +3,8 @@
   ARGV[1]  hold    id of the hold
   ARGV[2]  ttl_ms  the lease's length from now on, an integer from 1 to 10^12
   ARGV[3]  rules   as in lock_acquire
-  Returns  {'renewed', ttl_ms, now_ms} | {'gone', now_ms}
+  ARGV[4]  deadline_ms  if given: the server's time after which this must not run any more, or it could undo a later renewal
+  Returns  {'renewed', ttl_ms, now_ms} | {'gone', now_ms} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules, ttl = redis.call, ARGV[1], ARGV[3], tonumber(ARGV[2])
@@ -15,6 +16,7 @@ local us = time[1] * 1000000 + time[2]
 local now = (us - us % 1000) / 1000
 --#include pool_state
 if not mine or mine.state ~= 'held' or mine.ends <= now then return {'gone', now} end
+if now > (tonumber(ARGV[4]) or now) then return {'late', now} end
 mine.ends, mine.span = now + ttl, ttl
 touch(mine)
 heed(mine)

@@ -5,6 +5,10 @@
 #include "scripts/all.hpp"
 #include "sync/targets.hpp"
 
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
+
 namespace lockstep {
 namespace {
 
@@ -26,7 +30,11 @@ task<void> run_set(target_pointer what) {
     // Calls may overtake each other on their way, so each is a session of its own: sent again, it counts once.
     auto const session = base::random_id();
     auto work = engine::call(*what, scripts::pool_add, {1, session, 1, what->rules});
-    co_await std::move(work);
+    try {
+        co_await std::move(work);
+    } catch (timeout_error const& problem) {
+        throw indeterminate_error(fmt::format("it is not known whether the signal counted: {}", problem.what()));
+    }
 }
 
 task<std::int64_t> run_clear(target_pointer what) {

@@ -4,11 +4,13 @@
 #include "lease_support.hpp"
 #include "support/eventually.hpp"
 #include "support/failures.hpp"
+#include "support/fault_proxy.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <thread>
 
@@ -168,6 +170,77 @@ TYPED_TEST(mutex_contract, is_lost_for_good_when_its_token_has_tripped) {
         while (!token.stop_requested()) std::this_thread::yield();
         EXPECT_EQ(ending_of([&] { on::release(this->a, held); }).reason, errc::lease_lost);
     }
+}
+
+TYPED_TEST(mutex_contract, is_not_renewed_when_it_is_fixed_though_others_are) {
+    using on = mutex_in<TypeParam>;
+    std::vector<lease> fixed;
+    std::vector<std::stop_token> tokens;
+    for (int i = 0; i < 20; ++i) {
+        mutex one{this->a, "fixed" + std::to_string(i), {.ttl = 300ms + i * 1ms, .renew = false}};
+        fixed.push_back(on::acquire(this->a, one));
+        tokens.push_back(fixed.back().stop_token());
+    }
+    auto const renewed = on::acquire(this->a, this->of_a);
+    EXPECT_TRUE(eventually([&] { return std::ranges::all_of(tokens, &std::stop_token::stop_requested); }, 2s));
+    EXPECT_TRUE(renewed.valid());
+}
+
+TYPED_TEST(mutex_contract, is_kept_when_it_was_extended_to_less_than_its_ttl) {
+    using on = mutex_in<TypeParam>;
+    auto held = on::acquire(this->a, this->of_a);
+    held.extend(300ms);
+    EXPECT_LE(held.remaining(), 270ms);
+    EXPECT_TRUE(eventually([&] { return held.remaining() > 1s; })) << "renewed in time";
+}
+
+TYPED_TEST(mutex_contract, is_held_on_the_terms_of_the_one_who_holds_it) {
+    using on = mutex_in<TypeParam>;
+    mutex fixed{this->a, "name", {.ttl = 400ms, .renew = false}};
+    auto first = on::acquire(this->a, fixed);
+    begun second{this->of_a.async_acquire()};
+    begun third{fixed.async_acquire()};
+    on::run_turn(this->a);
+    on::release(this->a, first);
+    auto renewed = second.get();
+    EXPECT_TRUE(renewed.remaining() > 1s);
+    on::release(this->a, renewed);
+    auto last = third.get();
+    EXPECT_LE(last.remaining(), 400ms);
+    EXPECT_TRUE(eventually([&] { return !last.valid(); }, 2s)) << "nobody renews it";
+}
+
+TYPED_TEST(mutex_contract, gives_up_its_attempts_in_time_though_the_server_hangs) {
+    using on = mutex_in<TypeParam>;
+    mutex trying{this->b, "name", {.attempts = 3, .retry_delay = 5ms, .retry_jitter = 0ms}};
+    EXPECT_TRUE(on::try_acquire_for(this->b, trying, 5s));
+    this->server.stop();
+    auto const begin = now_ms();
+    EXPECT_FALSE(on::try_acquire_for(this->b, trying, 100ms));
+    EXPECT_LT(now_ms() - begin, 5000);
+    this->server.cont();
+    EXPECT_TRUE(eventually([&] { return held_at(this->server, "name").empty(); }));
+}
+
+// The cancellation can't be said while the server is away; it is owed until it can.
+TYPED_TEST(mutex_contract, leaves_the_queue_though_it_was_cut_off_when_it_gave_up) {
+    using on = mutex_in<TypeParam>;
+    fault_proxy proxy{this->server.address()};
+    client far{{.url = proxy.url(), .command_timeout = 500ms}};
+    mutex there{far, "name"};
+    auto held = on::acquire(this->a, this->of_a);
+    std::stop_source stop;
+    begun next{with_stop_token(there.async_acquire(), stop.get_token())};
+    ASSERT_TRUE(eventually([&] { return waiting_at(this->server, "name") == 1; }));
+    proxy.refuse();
+    proxy.cut();
+    stop.request_stop();
+    EXPECT_EQ(ending_of([&] { static_cast<void>(next.get()); }).reason, errc::cancelled);
+    auto const until = now_ms() + 6'500;  // longer than a cancellation is tried at a time
+    EXPECT_TRUE(eventually([&] { return now_ms() > until; }));
+    EXPECT_EQ(waiting_at(this->server, "name"), 1);
+    proxy.heal();
+    EXPECT_TRUE(eventually([&] { return waiting_at(this->server, "name") == 0; }));
 }
 
 TYPED_TEST(mutex_contract, ends_with_max_hold_though_it_is_renewed) {

@@ -297,8 +297,9 @@ TEST(barrier_with_sentinel, completes_after_a_failover) {
     barrier of_b{b, "name", 2};
     begun one{as_true(of_a.async_arrive_and_wait())};
     ASSERT_TRUE(eventually([&] { return group.server(0).must({"HGET", key, "a"}).text == "1"; }));
+    ASSERT_TRUE(eventually([&] { return group.server(1).must({"HGET", key, "a"}).text == "1"; })) << "replicated";
     group.failover();
-    of_b.arrive_and_wait();
+    EXPECT_TRUE(of_b.arrive_and_wait_for(40s));
     EXPECT_TRUE(one.get());
 }
 

@@ -298,7 +298,7 @@ TEST(broadcast_event_with_sentinel, wakes_waiters_after_a_failover) {
     broadcast_event of_b{b, "name"};
     of_b.clear();
     begun waiting{as_true(of_a.async_wait())};
-    ASSERT_TRUE(eventually([&] { return clients_waiting(group.server(0), key) == 1; }));
+    ASSERT_TRUE(eventually([&] { return clients_waiting(group.server(1), key) == 1; })) << "also at the replica";
     group.failover();
     of_b.set();
     EXPECT_TRUE(waiting.get());

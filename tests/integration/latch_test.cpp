@@ -249,7 +249,7 @@ TEST(latch_with_sentinel, opens_after_a_failover) {
     latch of_a{a, "name", 2};
     latch of_b{b, "name", 2};
     begun waiting{as_true(of_a.async_arrive_and_wait())};
-    ASSERT_TRUE(eventually([&] { return clients_waiting(group.server(0), key) == 1; }));
+    ASSERT_TRUE(eventually([&] { return clients_waiting(group.server(1), key) == 1; })) << "also at the replica";
     group.failover();
     of_b.count_down();
     EXPECT_TRUE(waiting.get());

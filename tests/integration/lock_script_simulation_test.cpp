@@ -200,7 +200,7 @@ private:
         if (who.holds.empty()) return;
         auto const& [hold, state] = *std::next(who.holds.begin(), pick(static_cast<int>(who.holds.size())));
         if (state.at == place::held)
-            one_in(4) ? renew(who, hold) : give_back(who, string{hold});
+            one_in(4) ? renew(who, string{hold}) : give_back(who, string{hold});
         else if (state.at == place::unknown)
             one_in(4) ? give_up(who, string{hold}) : ask(who, string{hold});
         else if (one_in(25))

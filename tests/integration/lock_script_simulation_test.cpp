@@ -57,11 +57,13 @@ public:
             if (forget(hold)) ++handovers;
             owner_ = hold;
             fence_ = answer.fence + answer.fences - 1;
-            end_ = now + answer.left;
+            end_ = latest_ = now + answer.left;
             over_ = false;
         } else if (answer.word == "renewed") {
-            if (!mine || end_ <= now) complain(hold + " renewed what it did not have");
-            end_ = now + answer.left;
+            // Of a clock that was set back a server takes note when it next writes, so a lease may last until its first end; and that counts
+            // from its last reserved fence, which may be in the next ms.
+            if (!mine || latest_ + 1 <= now) complain(hold + " renewed what it did not have");
+            end_ = latest_ = now + answer.left;
             over_ = false;
         } else if (answer.word == "queued") {
             if (std::ranges::find(waiting_, hold) == waiting_.end()) waiting_.push_back(hold);
@@ -90,7 +92,7 @@ private:
     bool forget(string const& hold) { return std::erase(waiting_, hold) != 0; }
 
     std::optional<string> owner_;
-    int64_t fence_ = 0, end_ = 0;
+    int64_t fence_ = 0, end_ = 0, latest_ = 0;
     bool over_ = false;
     std::deque<string> waiting_;
 };

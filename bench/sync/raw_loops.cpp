@@ -8,10 +8,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace lockstep::bench {
@@ -65,9 +63,10 @@ public:
         connection_.send(claim_);
         expect(reply(told).find("granted") != std::string_view::npos);
     }
-    void ping() {
+    void ping() { say(ping_); }
+    void say(std::string_view command) {
         bool told = false;
-        connection_.send(ping_);
+        connection_.send(command);
         reply(told);
     }
     void leave() {
@@ -123,17 +122,24 @@ void serve_token(endpoint const& where) {
     });
 }
 
-void serve_script_relay(endpoint const& where) {
+void serve_script_relay(endpoint const& where, relay_place place) {
     script_loop loop{where};
+    raw_connection bell{where};
+    bell.command({"HELLO", "3"});
+    bell.send(encoded({"SUBSCRIBE", place.own()}));
+    bell.receive();
+    auto const ring = encoded({"PUBLISH", place.other(), ""});
     serve_turns([&](std::size_t times) {
         std::vector<turn> turns;
-        while (times-- != 0) {
+        for (std::size_t i = 0; i != times; ++i) {
+            if (place.waits_before(i)) bell.receive();
             loop.take();
             auto const acquired = wall_seconds();
-            for (int i = 0; i != 20; ++i) loop.ping();
+            for (int ping = 0; ping != relay_pings; ++ping) loop.ping();
+            if (place.rings_in(i, times)) loop.say(ring);
+            for (int ping = 0; ping != relay_pings; ++ping) loop.ping();
             turns.push_back({acquired, wall_seconds()});
             loop.leave();
-            std::this_thread::sleep_for(std::chrono::microseconds{200});
         }
         return turns;
     });

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -162,8 +163,9 @@ void hold::lose(std::string_view why) noexcept {
 void hold::become(std::shared_ptr<target const> what, std::uint64_t number, std::string_view client) {
     target_ = std::move(what);
     number_ = number;
-    auto const end = fmt::format_to_n(id_, sizeof id_, "{}.{}", client, number);
-    id_size_ = static_cast<std::uint8_t>(end.size);
+    auto* at = std::copy(client.begin(), client.end(), id_);
+    *at++ = '.';
+    id_size_ = static_cast<std::uint8_t>(std::to_chars(at, id_ + sizeof id_, number).ptr - id_);
     state_ = state::idle;
     told_ = renewing_ = uncertain_ = leaving_ = unused_ = false;
     wanted_by = nullptr;

@@ -102,7 +102,7 @@ void subscriptions::add(channel_kind kind, std::string const& channel, listener&
 }
 
 void subscriptions::remove(channel_kind kind, std::string const& channel, listener& who) noexcept {
-    auto const found = channels_.find({kind, channel});
+    auto const found = channels_.find(key_view{kind, channel});
     if (found == channels_.end()) return;
     if (telling_ != 0) gone_.push_back(&who);
     std::erase(found->second.listeners, &who);
@@ -113,9 +113,10 @@ void subscriptions::remove(channel_kind kind, std::string const& channel, listen
 }
 
 template <class F>
-void subscriptions::tell(key const& which, F what) noexcept {
+void subscriptions::tell(key_view which, F what) noexcept {
     auto const found = channels_.find(which);
     if (found == channels_.end()) return;
+    if (found->second.listeners.size() == 1) return what(*found->second.listeners.front());
     // A listener may remove itself or others while it is told.
     auto const listeners = found->second.listeners;
     ++telling_;
@@ -201,7 +202,7 @@ void subscriptions::refuse_all(errc reason, std::string_view why) noexcept {
 void subscriptions::call_refused(connection& at, channel_kind kind, std::vector<std::string> const& channels, std::string const& why) noexcept {
     std::vector<key> which;
     for (auto const& channel : channels) {
-        auto const found = channels_.find({kind, channel});
+        auto const found = channels_.find(key_view{kind, channel});
         if (found != channels_.end() && found->second.at == &at) which.push_back(found->first);
     }
     auto const judged = judge(why);
@@ -234,9 +235,9 @@ void subscriptions::pushed(connection& at, reply_view push) noexcept {
     if (push.size() < 3 || !push[0].is_text() || !push[1].is_text()) return;
     auto const word = push[0].text();
     auto const name = push[1].text();
-    if (word == "message") return deliver(at, key{channel_kind::plain, name}, name, push[2].text());
-    if (word == "smessage") return deliver(at, key{channel_kind::shard, name}, name, push[2].text());
-    if (word == "pmessage" && push.size() == 4) return deliver(at, key{channel_kind::pattern, name}, push[2].text(), push[3].text());
+    if (word == "message") return deliver(at, {channel_kind::plain, name}, name, push[2].text());
+    if (word == "smessage") return deliver(at, {channel_kind::shard, name}, name, push[2].text());
+    if (word == "pmessage" && push.size() == 4) return deliver(at, {channel_kind::pattern, name}, push[2].text(), push[3].text());
     if (word == "subscribe") return confirm(at, channel_kind::plain, name);
     if (word == "psubscribe") return confirm(at, channel_kind::pattern, name);
     if (word == "ssubscribe") return confirm(at, channel_kind::shard, name);
@@ -244,7 +245,7 @@ void subscriptions::pushed(connection& at, reply_view push) noexcept {
 }
 
 void subscriptions::confirm(connection& at, channel_kind kind, std::string_view channel) noexcept {
-    key const which{kind, channel};
+    key_view const which{kind, channel};
     auto const found = channels_.find(which);
     // It may be that we gave it up and took it up again since: then this confirms what an UNSUBSCRIBE is about to end.
     if (found == channels_.end() || found->second.at != &at || is_leaving(at, kind, channel)) return;
@@ -265,7 +266,7 @@ void subscriptions::given_up(connection& at, std::string_view channel) noexcept 
     displace(at, {which}, {}, "the server gave the channel up");
 }
 
-void subscriptions::deliver(connection& at, key const& which, std::string_view channel, std::string_view payload) noexcept {
+void subscriptions::deliver(connection& at, key_view which, std::string_view channel, std::string_view payload) noexcept {
     auto const found = channels_.find(which);
     if (found == channels_.end() || found->second.at != &at) return;  // it comes by another connection too
     tell(which, [&](listener& who) { who.message(channel, payload); });

@@ -75,6 +75,11 @@ private:
         std::vector<listener*> listeners;
     };
     using key = std::pair<channel_kind, std::string>;
+    using key_view = std::pair<channel_kind, std::string_view>;
+    struct by_key {
+        using is_transparent = void;
+        bool operator()(key_view const& left, key_view const& right) const noexcept { return left < right; }
+    };
 
     void subscribe(connection& at, channel_kind kind, std::vector<std::string> channels, bool first);
     void unsubscribe(connection& at, channel_kind kind, std::string const& channel);
@@ -84,18 +89,18 @@ private:
     bool is_leaving(connection const& at, channel_kind kind, std::string_view channel) const noexcept;
     void fire() noexcept override { place_all(); }
     template <class F>
-    void tell(key const& which, F what) noexcept;
+    void tell(key_view which, F what) noexcept;
     template <class F>
     void tell(std::vector<key> const& which, F what) noexcept;
     template <class F>
     std::vector<key> those(F condition) const;
     void confirm(connection& at, channel_kind kind, std::string_view channel) noexcept;
     void given_up(connection& at, std::string_view channel) noexcept;
-    void deliver(connection& at, key const& which, std::string_view channel, std::string_view payload) noexcept;
+    void deliver(connection& at, key_view which, std::string_view channel, std::string_view payload) noexcept;
 
     reactor& home_;
     placer& placer_;
-    std::map<key, entry> channels_;
+    std::map<key, entry, by_key> channels_;
     std::vector<std::unique_ptr<call>> calls_;
     int telling_ = 0;              // listeners are being told something,
     std::vector<listener*> gone_;  // and these have left meanwhile

@@ -22,17 +22,14 @@ inline scanned scan_integer(std::string_view bytes, std::size_t& pos, std::int64
     if (negative) ++at;
 
     char const* const first = at;
+    char const* const last = end - at > 19 ? at + 19 : end;  // 19 digits always fit into 64 bits, 20 never into 63
     std::uint64_t number = 0;
-    bool too_large = false;
-    for (; at != end; ++at) {
+    for (; at != last; ++at) {
         auto const digit = static_cast<unsigned>(static_cast<unsigned char>(*at)) - '0';
         if (digit > 9) break;
-        if (at - first == 19) {  // 19 digits always fit into 64 bits, 20 never into 63
-            too_large = true;
-            break;
-        }
         number = number * 10 + digit;
     }
+    bool const too_large = at != end && at == last && *at >= '0' && *at <= '9';
     auto const digits = at - first;
     if (digits == 0) return at == end ? scanned::starved : scanned::malformed;
     if (*first == '0' && (digits > 1 || negative)) return scanned::malformed;

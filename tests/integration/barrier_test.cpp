@@ -159,10 +159,10 @@ TYPED_TEST(barrier_contract, is_broken_when_the_client_of_one_closes) {
 }
 
 TYPED_TEST(barrier_contract, keeps_arrivals_for_longer_than_their_ttl) {
-    barrier here{this->a, "name", 2, {.ttl = 200ms}};
-    barrier there{this->b, "name", 2, {.ttl = 200ms}};
+    barrier here{this->a, "name", 2, {.ttl = 1s}};
+    barrier there{this->b, "name", 2, {.ttl = 1s}};
     begun other{as_true(there.async_arrive_and_wait())};
-    auto const until = now_ms() + 700;
+    auto const until = now_ms() + 2500;
     ASSERT_TRUE(eventually([&] { return now_ms() > until; }));
     EXPECT_FALSE(other.done());
     this->meet(this->a, here);
@@ -178,9 +178,9 @@ TYPED_TEST(barrier_contract, breaks_when_an_arrival_that_is_not_renewed_runs_out
 }
 
 TYPED_TEST(barrier_contract, keeps_the_arrival_of_the_one_that_runs_the_completion_function) {
-    auto const slow = [until = now_ms() + 700] { static_cast<void>(eventually([=] { return now_ms() > until; })); };
-    barrier here{this->a, "name", 2, slow, {.ttl = 200ms}};
-    barrier there{this->b, "name", 2, {.ttl = 200ms}};
+    auto const slow = [until = now_ms() + 2500] { static_cast<void>(eventually([=] { return now_ms() > until; })); };
+    barrier here{this->a, "name", 2, slow, {.ttl = 1s}};
+    barrier there{this->b, "name", 2, {.ttl = 1s}};
     begun other{as_true(there.async_arrive_and_wait())};
     ASSERT_TRUE(this->have_arrived(1));
     here.arrive_and_wait();  // on a thread that may be busy

@@ -38,7 +38,7 @@ public:
     explicit observer(server& redis) : redis_(redis), connection_(redis.where()), began_(wall_seconds()) {
         connection_.command({"MONITOR"});
     }
-    /// How many scripts ran on keys of each crowd, by name and second; renewals are the holder's and not counted.
+    /// How many scripts ran on keys of each crowd, by name and second. The holder's renewals and the clients' heartbeats are not counted.
     std::vector<double> commands(std::vector<std::string> const& prefixes) {
         auto const seconds = wall_seconds() - began_;
         redis_.command({"ECHO", "the observer has seen enough"});
@@ -46,7 +46,7 @@ public:
         for (;;) {
             auto const line = connection_.receive();
             if (has(line, "the observer has seen enough")) break;
-            if (!has(line, "\"EVAL") || has(line, scripts::lock_renew.sha1) || has(line, "lock_renew:")) continue;
+            if (!has(line, "\"EVAL") || is_of(line, scripts::lock_renew) || is_of(line, scripts::client_register)) continue;
             for (std::size_t i = 0; i != prefixes.size(); ++i) counts[i] += has(line, prefixes[i]) ? 1 : 0;
         }
         for (auto& count : counts) count /= static_cast<double>(names) * seconds;
@@ -55,6 +55,9 @@ public:
 
 private:
     static bool has(std::string_view line, std::string_view part) { return line.find(part) != std::string_view::npos; }
+    static bool is_of(std::string_view line, scripts::script const& one) {
+        return has(line, one.sha1) || has(line, std::string{one.name} + ':');  // EVALSHA, or EVAL with its whole text
+    }
 
     server& redis_;
     raw_connection connection_;

@@ -10,30 +10,17 @@
 namespace lockstep::engine {
 
 caller::~caller() {
-    auto const owner = hold_.what()->where->owner();
-    if (stage_ != stage::outside && owner->same_process()) {
-        owner->home().in_turn([this, &owner] {
-            if (hold_.heard_by == this) hold_.heard_by = nullptr;
-            owner->home().take_back(*this);
-        });
-    }
+    withdraw();
     hold_.let_go();
 }
 
-bool caller::begin() {
-    stage_ = stage::arriving;
-    if (hold_.what()->where->owner()->home().hand_in(*this)) return true;
-    stage_ = stage::outside;
-    problem_ = make_error(errc::cancelled, "the client is closed");
-    return false;
+std::shared_ptr<detail::core> const& caller::owner() const noexcept { return hold_.what()->where->owner(); }
+
+void caller::leave() noexcept {
+    if (hold_.heard_by == this) hold_.heard_by = nullptr;
 }
 
-void caller::arrive() noexcept {
-    if (stage_ == stage::resuming) {
-        stage_ = stage::outside;
-        return awaiting_.resume();
-    }
-    stage_ = stage::inside;
+void caller::enter() {
     auto& room = *hold_.what()->where;
     // Its time is over, and the alarm has said so: it does not become a good end because the server is still in time.
     if (hold_.tenancy() == tenancy_ && !hold_.is_valid(tenancy_)) hold_.lose("its time is over");
@@ -47,12 +34,6 @@ void caller::arrive() noexcept {
     hold_.heard_by = this;
     if (wish_ == wish::release) return room.released(hold_);
     hold_.prolong(*this, length_);
-}
-
-void caller::finish(std::exception_ptr problem) noexcept {
-    problem_ = std::move(problem);
-    stage_ = stage::resuming;
-    hold_.what()->where->owner()->home().hand_in(*this);
 }
 
 }  // namespace lockstep::engine

@@ -5,17 +5,15 @@
 //     caller mine{held, tenancy, caller::wish::release};
 //     co_await mine;
 
+#include "lease/awaiter.hpp"
 #include "lease/hold.hpp"
-
-#include <lockstep/detail/task_promise.hpp>
 
 #include <coroutine>
 #include <exception>
-#include <utility>
 
 namespace lockstep::engine {
 
-class caller final : public redis::arrival {
+class caller final : public awaiter {
 public:
     enum class wish : std::uint8_t { release, extend, detach, change };
 
@@ -24,39 +22,27 @@ public:
         hold_.keep();
     }
     ~caller();
-    caller(caller const&) = delete;
 
-    bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> awaiting) {
-        awaiting_ = awaiting;
-        return begin();
-    }
-    void await_resume() const {
-        if (problem_) std::rethrow_exception(problem_);
-    }
+    /// It ends with the request, which is not cancelled.
+    bool await_suspend(std::coroutine_handle<> awaiting) { return begin(awaiting, nullptr); }
 
     // In turns:
-    void finish(std::exception_ptr problem) noexcept;
+    void finish(std::exception_ptr problem) noexcept { fail(std::move(problem)); }
     wish what() const noexcept { return wish_; }
     std::int64_t amount() const noexcept { return amount_; }
 
     lease changed;  ///< to another amount: the lease from now on; empty: it could not be changed
 
 private:
-    enum class stage : std::uint8_t { outside, arriving, inside, resuming };
-
-    bool begin();
-    void arrive() noexcept override;
-    void fire() noexcept override {}
+    std::shared_ptr<detail::core> const& owner() const noexcept override;
+    void enter() override;
+    void leave() noexcept override;
 
     hold& hold_;
     std::uint64_t tenancy_;
     std::chrono::milliseconds length_;
     std::int64_t amount_;
-    std::coroutine_handle<> awaiting_;
-    std::exception_ptr problem_;
     wish wish_;
-    stage stage_ = stage::outside;
 };
 
 }  // namespace lockstep::engine

@@ -88,6 +88,7 @@ void gate::listen() noexcept {
 }
 
 void gate::enter(visitor& who) noexcept {
+    if (owner_->closed()) return who.fail(errc::cancelled, "the client is closed");
     who.entry = ++entries_;
     visitors_.push_back(who);
     listen();

@@ -236,7 +236,7 @@ void hub::count_release(int change) noexcept {
 void hub::close(std::function<void()> done) noexcept {
     closing_ = true;
     registration_.end();
-    while (!pauses_.empty()) pauses_.front().close();
+    while (!pauses_.empty()) pauses_.front().fail(errc::cancelled, "the client was closed");
     count_release(+1);  // this call: not done before everything has been said
     closed_ = std::move(done);
     for (std::size_t i = 0; i < table_.size(); ++i) {

@@ -52,6 +52,7 @@ bool room::shares(waiter const& who) const noexcept {
 }
 
 void room::enter(waiter& who) {
+    if (owner_->closed()) return who.fail(errc::cancelled, "the client is closed");
     if (!owner_->is_cluster() && who.how().queues) hub_.listen();
     if (shares(who)) {
         waiting_.push_back(who);

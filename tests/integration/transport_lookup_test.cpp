@@ -25,6 +25,7 @@
 #include <future>
 #include <optional>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -116,6 +117,7 @@ protected:
         ::setenv("LOCKSTEP_EMBEDDED_DIR", directory_.c_str(), 1);
         for (auto const* const name : {"LOCKSTEP_URL", "REDIS_URL"}) ::unsetenv(name);
         lock_ = embedded::lock_until(directory_ + "/lock", embedded::lock_kind::exclusive, std::chrono::steady_clock::now() + 5s);
+        std::thread{[] {}}.join();  // a sanitizer starts a thread of its own with the first
         threads_before_ = threads();
     }
     ~embedded_lookup() override {

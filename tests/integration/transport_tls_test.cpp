@@ -188,11 +188,11 @@ TYPED_TEST(transport_tls, gives_up_a_handshake_at_once_when_the_connection_is_re
     {
         client client{{.url = "rediss://127.0.0.1:" + std::to_string(port.port()),
                        .tls = {.ca_file = this->files.ca()},
-                       .connect_timeout = 30s,
+                       .connect_timeout = 120s,
                        .reconnect_min = 1ms,
                        .reconnect_max = 1ms}};
         start(client.async_command("PING"), [](std::exception_ptr, auto&&) {});
-        EXPECT_TRUE(eventually([&] { return reset >= 500; })) << reset << ": an attempt waits for its time to be up";
+        EXPECT_TRUE(eventually([&] { return reset >= 500; }, 60s)) << reset << ": an attempt waits for its time to be up";
     }
     ::shutdown(listener, SHUT_RDWR);
     peer.join();

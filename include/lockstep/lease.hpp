@@ -59,7 +59,8 @@ public:
     std::stop_token at_risk_token() const;
 
     /// Gives it back and waits until the server has done so. Throws `lease_lost_error` if it was lost before; `not_held_error` on an
-    /// empty lease. It is empty afterwards, whatever was thrown.
+    /// empty lease; `unavailable_error`, or `indeterminate_error` if it may have been done, when the server could not be reached for as long
+    /// as the lease could have lasted (5 s at least). It is empty afterwards, whatever was thrown.
     void release();
     task<void> async_release();
 

@@ -120,7 +120,8 @@ private:
                 once(of);
             } catch (lease_lost_error const&) {
                 ++losses_;
-            } catch (unavailable_error const&) {  // no connection when its time was over
+            } catch (unavailable_error const&) {    // no connection when its time was over
+            } catch (indeterminate_error const&) {  // the same, for a release that was sent before
             } catch (std::exception const& failure) {
                 complain(failure.what());
             }

@@ -100,7 +100,7 @@ TEST(transport_load, gives_all_others_their_own_replies_when_a_random_subset_is_
     for (std::size_t const size : {std::size_t{0}, std::size_t{2'000}}) {
         constexpr int coroutines = 10'000;
         redis_server server;
-        client client{{.url = server.url(), .command_timeout = long_enough}};
+        client client{{.url = server.url(), .command_timeout = long_enough, .keepalive_interval = 0s}};
         client.command("PING");
         server.stop();
 

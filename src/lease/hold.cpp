@@ -4,17 +4,15 @@
 #include "lease/caller.hpp"
 #include "lease/hub.hpp"
 #include "lease/room.hpp"
-#include "lease/waiter.hpp"
-#include "resp/encoder.hpp"
 
 #include <lockstep/log.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <utility>
+
+// A hold and those who have it: tenancies, renewals, and how it is given back. How it is obtained is in hold_requests.cpp.
 
 namespace lockstep::engine {
 namespace {
@@ -22,9 +20,6 @@ namespace {
 using base::boot_clock;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-
-constexpr milliseconds release_time{5'000};  // how long a cancellation is tried at a time
-constexpr milliseconds owing_pause{1'000};   // and how long it rests then
 
 std::int64_t in_ns(boot_clock::time_point time) noexcept { return time.time_since_epoch().count(); }
 
@@ -156,224 +151,6 @@ void hold::lose(std::string_view why) noexcept {
     end_tenancy(ending::lost);
     settle_caller(make_error(errc::lease_lost, fmt::format("the lease of '{}' is lost: {}", target_->where->name(), why)));
     target_->where->lost(*this);
-}
-
-// ---- requests
-
-void hold::become(std::shared_ptr<target const> what, std::uint64_t number, std::string_view client) {
-    target_ = std::move(what);
-    number_ = number;
-    auto* at = std::copy(client.begin(), client.end(), id_);
-    *at++ = '.';
-    id_size_ = static_cast<std::uint8_t>(std::to_chars(at, id_ + sizeof id_, number).ptr - id_);
-    state_ = state::idle;
-    told_ = renewing_ = uncertain_ = leaving_ = unused_ = false;
-    wanted_by = nullptr;
-    heard_by = nullptr;
-    passes = 0;
-    deadline_ms_ = 0;
-    change_to_ = -1;
-    ttl_ = target_->how.ttl;
-    connects_ = hub_.connects();
-    keep();
-}
-
-void hold::send(state what, clock::time_point deadline) noexcept {
-    if (where() != place::idle) abandon();
-    state_ = what;
-    whole_script_ = false;
-    sent_at_ = boot_clock::now();
-    auto const& room = *target_->where;
-    use_way(room.owner()->way());
-    slot = room.slot();
-    repeatable = true;
-    begin(deadline, nullptr);
-}
-
-void hold::encode(resp::output& out) {
-    auto const& what = *target_;
-    auto const& kind = what.where->kind();
-    auto const& how = what.how;
-    auto const head = [&](scripts::script const& script, std::size_t arguments) {
-        resp::command_header(out, 4 + arguments);
-        resp::bulk(out, std::string_view{whole_script_ ? "EVAL" : "EVALSHA"});
-        resp::bulk(out, whole_script_ ? script.text : script.sha1);
-        resp::bulk(out, 1);
-        resp::bulk(out, std::string_view{what.where->key()});
-    };
-    auto const amount = kind.is_pool ? what.amount : std::int64_t{how.cohort_passes} + 1;
-    switch (state_) {
-        case state::asking:
-            if (!token_.empty()) {
-                head(kind.adopt, 4);
-                resp::bulk(out, token_);
-                resp::bulk(out, id());
-                resp::bulk(out, ttl_.count());
-                resp::bulk(out, std::string_view{what.rules});
-                break;
-            }
-            head(kind.acquire, kind.is_pool ? 8 : 6);
-            resp::bulk(out, id());
-            resp::bulk(out, ttl_.count());
-            resp::bulk(out, deadline_ms_);
-            resp::bulk(out, amount);
-            resp::bulk(out, wanted_by == nullptr || wanted_by->how().queues ? how.max_waiters : 0U);
-            resp::bulk(out, std::string_view{what.rules});
-            if (kind.is_pool) {
-                resp::bulk(out, std::string_view{what.count});
-                resp::bulk(out, std::string_view{what.mode});
-            }
-            break;
-        case state::claiming:
-            head(kind.claim, 4);
-            resp::bulk(out, id());
-            resp::bulk(out, ttl_.count());
-            resp::bulk(out, amount);
-            resp::bulk(out, std::string_view{what.rules});
-            break;
-        case state::held:
-            if (change_to_ >= 0) {
-                head(*kind.change, 4);
-                resp::bulk(out, id());
-                resp::bulk(out, change_to_);
-                resp::bulk(out, ttl_.count());
-                resp::bulk(out, std::string_view{what.rules});
-                break;
-            }
-            head(kind.renew, 4);
-            resp::bulk(out, id());
-            resp::bulk(out, ttl_.count());
-            resp::bulk(out, std::string_view{what.rules});
-            resp::bulk(out, deadline_ms_);
-            break;
-        default: {
-            // What was used up by a grant that nobody got comes back.
-            bool const undoes = unused_ && what.mode == "consume";
-            head(kind.release, undoes ? 4 : leaving_ ? 3 : 2);
-            resp::bulk(out, id());
-            resp::bulk(out, std::string_view{what.rules});
-            if (leaving_ || undoes) resp::bulk(out, std::string_view{leaving_ ? "1" : ""});
-            if (undoes) resp::bulk(out, what.amount);
-        }
-    }
-}
-
-void hold::complete(reply_view said) noexcept {
-    auto const kept = target_;
-    use_way(nullptr);
-    if (said.is_error()) {
-        constexpr std::string_view bad = "LOCKSTEP_ARGUMENT ";
-        bool const refused = said.text().starts_with(bad);
-        return fail(refused ? errc::invalid_argument : errc::server, refused ? said.text().substr(bad.size()) : said.text());
-    }
-    answer found;
-    try {
-        auto const& how = kept->how;
-        found = read_answer(said, ttl_.count(), kept->where->kind().is_pool ? 1 : std::int64_t{how.cohort_passes} + 1);
-    } catch (error const&) {
-        found.what = word::unknown;
-    }
-    if (found.what == word::unknown) return fail(errc::protocol, "the server's answer to a script is not one of the script's");
-    kept->where->learn(found.now_ms);
-    switch (state_) {
-        case state::asking: uncertain_ = uncertain_ || was_repeated(); [[fallthrough]];
-        case state::claiming: return answered_ask(found);
-        case state::held: return answered_renewal(found);
-        default: return answered_release(found);
-    }
-}
-
-void hold::fail(errc reason, std::string_view why) noexcept {
-    auto const kept = target_;
-    use_way(nullptr);
-    switch (state_) {
-        case state::asking:
-        case state::claiming:
-            uncertain_ = true;
-            return kept->where->failed(*this, reason, why);
-        case state::held:
-            renewing_ = false;
-            change_to_ = -1;
-            settle_caller(make_error(reason, std::string{why}));
-            if (hub_.is_closing()) return;
-            // What was not sent or answered in time is over; anything else may be better soon.
-            return hub_.schedule(*this, std::min(end_as_steady(), hub_.reactor().now() + std::max(milliseconds{20}, ttl_ / 20)));
-        default:
-            hub_.count_release(-1);
-            settle_caller(make_error(reason, std::string{why}));
-            // A lease ends by itself. A place in a queue does not: it is owed until the server has heard of it.
-            if (hub_.is_closing() || (!unused_ && hub_.reactor().now() >= owed_until_)) return finish();
-            state_ = state::owing;
-            return hub_.schedule(*this, hub_.reactor().now() + owing_pause);
-    }
-}
-
-// ---- asking and waiting
-
-void hold::ask(milliseconds budget, std::string_view token) {
-    token_ = token;
-    told_ = false;
-    auto& room = *target_->where;
-    deadline_ms_ = room.server_now() + budget.count();
-    hub_.unschedule(*this);
-    ttl_ = target_->how.ttl;
-    send(state::asking, hub_.reactor().now() + budget);
-}
-
-void hold::ask_later() noexcept {
-    state_ = state::waiting;
-    hub_.schedule(*this, hub_.reactor().now() + milliseconds{20});
-}
-
-void hold::claim() {
-    told_ = false;
-    hub_.unschedule(*this);
-    ttl_ = target_->how.ttl;
-    send(state::claiming, hub_.reactor().now() + release_time);
-}
-
-void hold::told() {
-    if (state_ == state::waiting) return claim();
-    told_ = state_ == state::asking || state_ == state::claiming;
-}
-
-void hold::answered_ask(answer const& said) noexcept {
-    auto& room = *target_->where;
-    switch (said.what) {
-        case word::granted: return room.granted(*this, said);
-        case word::queued: return queued(said);
-        case word::busy: return room.refused(*this);
-        case word::gone:
-            if (!token_.empty()) return room.refused(*this);
-            [[fallthrough]];  // claimed too late: it joins the queue's tail
-        default: return room.ask_again(*this);
-    }
-}
-
-void hold::queued(answer const& said) noexcept {
-    state_ = state::waiting;
-    if (told_) return claim();
-    // The first few look when the lease in the way would run out, one after the other; those further back seldom.
-    milliseconds after{said.left_ms};
-    if (said.position <= 16) {
-        after += milliseconds{10} * said.position;
-    } else {
-        after = std::max(after, target_->how.ttl) * (100 + said.position) / 100;
-    }
-    agenda_time_ = hub_.reactor().now() + after;
-    target_->where->queued(*this);
-}
-
-void hold::give_up() noexcept {
-    unused_ = true;
-    uncertain_ = uncertain_ || where() != place::idle;
-    wanted_by = nullptr;
-    token_ = {};
-    target_->where->no_longer_queued(*this);
-    hub_.unschedule(*this);
-    hub_.count_release(+1);
-    leaving_ = hub_.is_closing();
-    send(state::releasing, hub_.reactor().now() + release_time);
 }
 
 // ---- holding

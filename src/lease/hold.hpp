@@ -146,6 +146,8 @@ private:
         hold& self_;
     };
 
+    static constexpr std::chrono::milliseconds release_time{5'000};  // how long a release or a cancellation is tried at a time
+
     void encode(resp::output& out) override;
     void complete(reply_view said) noexcept override;
     void fail(errc reason, std::string_view why) noexcept override;

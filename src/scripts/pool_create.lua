@@ -1,4 +1,5 @@
---[[ pool_create: give a pool its count, and offer permits to those who wait for that. The same count again changes nothing.
+--[[ pool_create: give a pool its count, and offer permits to those who wait for that. The same count again changes nothing. Those who
+  wait for more than that are told, and pool_acquire says why they wait no longer.
   KEYS[1]  pool   hash
   ARGV[1]  count  how many permits, 0 to 10^12
   ARGV[2]  rules  as in lock_acquire
@@ -17,10 +18,13 @@ local now = (us - us % 1000) / 1000
 --#include next_in_line
 --#include pool_holds
 --#include pool_pass_on
+--#include pool_turn_away
 if count and count ~= asked then return redis.error_reply('LOCKSTEP_COUNT ' .. count) end
-local answer = {count and 'exists' or 'created', now}
+local new = not count
 count, need = asked, now
 settle()
+local tell_them = new and turn_away()
 pass_on()
 commit_all()
-return answer
+if new then tell_them() end
+return {new and 'created' or 'exists', now}

@@ -1,4 +1,5 @@
---[[ pool_resize: change how many permits there are. Fewer than are taken is allowed: nobody gets one until enough came back.
+--[[ pool_resize: change how many permits there are. Fewer than are taken is allowed: nobody gets one until enough came back. Those who
+  wait for more than there are then wait no longer: they are told, and pool_acquire says why. What was offered before stays offered.
   KEYS[1]  pool   hash
   ARGV[1]  count  how many permits, 0 to 10^12
   ARGV[2]  rules  as in lock_acquire
@@ -17,10 +18,13 @@ local now = (us - us % 1000) / 1000
 --#include next_in_line
 --#include pool_holds
 --#include pool_pass_on
+--#include pool_turn_away
 if not count then return {'gone', now} end
-local answer = {'resized', count, now}
+local answer, fewer = {'resized', count, now}, asked < count
 count, need = asked, now
 settle()
+local tell_them = fewer and turn_away()
 pass_on()
 commit_all()
+if fewer then tell_them() end
 return answer

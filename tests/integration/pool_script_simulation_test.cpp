@@ -42,7 +42,7 @@ public:
     std::set<string> unfit{};
     std::map<string, wish> wishes{};
     int64_t count = 0, added = 0, consumed = 0, cleared = 0;
-    int grants = 0, handovers = 0, together = 0, repeats = 0, late = 0, lapsed = 0, changes = 0;
+    int grants = 0, handovers = 0, together = 0, repeats = 0, late = 0, lapsed = 0, changes = 0, turned_away = 0;
     string complaint{};
 
     // By a command of one that gets its own by asking, and is not told of that.
@@ -52,11 +52,19 @@ public:
         offered_.insert(hold);
     }
 
-    void resized(int64_t to, pool_answer const& answer) {
+    // Nobody loses what it has or was offered. Returns those who waited for more than there are now.
+    std::set<string> resized(int64_t to, pool_answer const& answer) {
         time_passed(answer.now);
         count = to;
-        kept_ = offered_;  // these may still claim
+        kept_ = offered_;
         for (auto& [hold, one] : holds_) one.kept = true;
+        std::set<string> away;
+        for (auto const& hold : waiting_)
+            if (wants_too_much(hold)) away.insert(hold);
+        std::erase_if(waiting_, [&](auto const& hold) { return away.contains(hold); });
+        away_.insert(away.begin(), away.end());
+        turned_away += static_cast<int>(away.size());
+        return away;
     }
 
     void see(string const& hold, pool_answer const& answer) {
@@ -78,6 +86,8 @@ public:
             if (std::exchange(found->second.over, false)) check_bound(hold, found->second);
         } else if (answer.word == "queued") {
             offered_.erase(hold);
+            away_.erase(hold);
+            if (wants_too_much(hold)) complain(hold + " waits for more than there are");
             if (std::ranges::find(waiting_, hold) == waiting_.end()) waiting_.push_back(hold);
             if (answer.position < 1 || answer.left < 1) complain("position or when to look again");
         } else if (answer.word == "released") {
@@ -87,6 +97,10 @@ public:
             if (mine && !found->second.over) complain(hold + " lost a lease that had not ended");
             holds_.erase(hold);
             forget(hold);
+        } else if (answer.word.starts_with("LOCKSTEP_ARGUMENT")) {
+            if (!wants_too_much(hold)) complain(hold + ": " + answer.word);
+            if (std::ranges::find(waiting_, hold) != waiting_.end())
+                complain(hold + " was refused, but not when the count changed");
         } else if (answer.word == "late") {
             ++late;
         } else if (answer.word != "busy" && answer.word != "added" && answer.word != "cleared") {
@@ -116,6 +130,8 @@ public:
         auto const theirs = [&](auto const& hold) { return client_of(hold) == client; };
         return std::ranges::any_of(waiting_, theirs) || std::ranges::any_of(offered_, theirs);
     }
+    // It waits no longer, and has not asked again since.
+    [[nodiscard]] bool was_turned_away(string const& hold) const { return away_.contains(hold); }
 
 private:
     struct held {
@@ -132,7 +148,13 @@ private:
         }
     }
 
+    [[nodiscard]] bool wants_too_much(string const& hold) const {
+        auto const& wished = wishes.at(hold);
+        return count != 0 && !wished.consumes && wished.amount > count;
+    }
+
     void granted(string const& hold, pool_answer const& answer) {
+        away_.erase(hold);
         auto const& asked = wishes.at(hold);
         if (holds_.erase(hold) != 0) ++lapsed;
         auto const beside = std::ranges::find_if(holds_, [&](auto const& other) {
@@ -187,7 +209,7 @@ private:
 
     std::map<string, held> holds_;
     std::deque<string> waiting_;
-    std::set<string> offered_, kept_;
+    std::set<string> offered_, kept_, away_;
     int64_t fence_ = 0;
 };
 
@@ -276,7 +298,9 @@ private:
         auto const answer = command();
         tell(hold, answer);
         if (fate < 14) return {};
-        if (answer.word == "gone" || answer.word == "busy" || answer.word == "late") forget(from, hold);
+        if (answer.word == "gone" || answer.word == "busy" || answer.word == "late" ||
+            answer.word.starts_with("LOCKSTEP"))
+            forget(from, hold);
         return answer;
     }
 
@@ -353,7 +377,9 @@ private:
         auto const answer = send(who, hold, [this, hold] { return pool.claim(hold); });
         if (!answer) judge.unfit.insert(who.name);  // it will look again, perhaps too late
         take(who, hold, answer);
-        if (answer && answer->word == "gone" && known.at == place::waiting && !judge.unfit.contains(who.name))
+        if (!answer || answer->word != "gone") return;
+        if (judge.was_turned_away(hold)) return ask(who, hold);
+        if (known.at == place::waiting && !judge.unfit.contains(who.name))
             judge.complain(hold + " claimed in time and was refused");
     }
 
@@ -391,12 +417,11 @@ private:
     // What comes from outside: the count of a semaphore, the signals of an event.
     void supply(int step) {
         if (what_ == use::semaphore && step == 50) {
-            judge.resized(4, pool.create(4));
-            hear();
+            resized(3, pool.create(3));
         } else if (what_ == use::semaphore && step > 50 && one_in(100)) {
-            auto const to = 4 + pick(3);
-            judge.resized(to, pool.resize(to));
-            hear();
+            auto const to = 1 + pick(6);
+            do resized(to, pool.resize(to));
+            while (one_in(5));  // the reply was lost
         } else if (what_ == use::event && one_in(14)) {
             auto& who = clients_[static_cast<std::size_t>(pick(static_cast<int>(clients_.size())))];
             auto const amount = 1 + pick(2);
@@ -412,6 +437,14 @@ private:
             judge.see("", answer);
             hear();
         }
+    }
+
+    void resized(int64_t to, pool_answer const& answer) {
+        auto untold = judge.resized(to, answer);
+        for (auto const& hold : hear()) untold.erase(hold);
+        for (auto const& hold : untold)
+            if (std::ranges::any_of(clients_, [&](auto const& one) { return one.name == client_of(hold); }))
+                judge.complain(hold + " waits in vain and was not told");
     }
 
     void time_passes() {
@@ -437,12 +470,14 @@ private:
         }
     }
 
-    void hear(string const& asking = "") {
-        for (auto const& hold : pool.told()) {
-            judge.offered(hold, asking);
+    std::vector<string> hear(string const& asking = "") {
+        auto const told = pool.told();
+        for (auto const& hold : told) {
+            if (!judge.was_turned_away(hold)) judge.offered(hold, asking);
             for (auto& one : clients_)
                 if (one.name == client_of(hold)) one.pushes.insert(hold);
         }
+        return told;
     }
 
     void check_state() {
@@ -473,9 +508,11 @@ void keeps_every_promise(use what) {
     auto& judge = chaos.judge;
     std::cout << "seed " << seed << ": " << judge.grants << " grants, " << judge.handovers << " of them handed over, "
               << judge.together << " beside others, " << judge.lapsed << " after a lapse, " << judge.repeats
-              << " repeated, " << judge.changes << " changed, " << judge.late << " late\n";
+              << " repeated, " << judge.changes << " changed, " << judge.turned_away << " turned away, " << judge.late
+              << " late\n";
     EXPECT_EQ(judge.complaint, "");
     EXPECT_GT(judge.handovers, 150);
+    EXPECT_GT(judge.turned_away, what == use::semaphore ? 10 : -1);
     EXPECT_EQ(chaos.pool.residue(), "");
     EXPECT_GT(chaos.pool.commands.must({"PTTL", chaos.pool.key}).integer, 0);
     chaos.pool.pass(4 * pool_scripts::hour);

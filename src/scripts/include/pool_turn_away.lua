@@ -1,0 +1,28 @@
+-- For scripts that set a pool's count. Needs pool_pass_on.
+
+-- Takes all out of the queue that want too much. Returns a function that tells them, to be called when that is written: they ask
+-- again and hear it then. Nothing is kept of them, so who does not hear, or is dead, is in nobody's way either.
+local function turn_away()
+    local away, at, final = {}, head, tail
+    local some = head and 2 * holes > tail - head and 1 or 1000  -- at a time, unless most numbers are holes
+    while at and at <= final do
+        local from, fields = at, {}
+        for i = from, math.min(final, from + some - 1) do fields[#fields + 1] = 'q' .. i end
+        for i, text in ipairs(call('HMGET', key, unpack(fields))) do
+            if text and count > 0 and not string.find(text, ' ', 1, true) then  -- wants one, and the next number is behind it
+                at = from + i
+            elseif text then
+                local number = from + i - 1
+                local id, _, after, want = unpack(node(number))
+                if too_much(want) then
+                    leave(number)
+                    away[#away + 1] = id
+                end
+                at = after
+            end
+        end
+    end
+    return function()
+        for _, id in ipairs(away) do tell(string.match(id, '^[^.]+'), id) end
+    end
+end

@@ -1,7 +1,7 @@
 // The lock's scripts under seeded chaos: clients that are state machines, commands that arrive long after they were given up, replies
 // that are lost and asked for again, timeouts and cancels, clients that pause or die, and a server whose clock steps. A referee sees
-// every reply, also those the clients never get, and checks what is promised. LOCKSTEP_SEED in the environment makes the
-// same choices again; the server's microseconds are its own.
+// every reply, also those the clients never get, and checks what is promised. LOCKSTEP_SEED in the environment makes all
+// happen again.
 
 #include "lock_script_support.hpp"
 #include "support/eventually.hpp"
@@ -100,6 +100,7 @@ private:
 class simulation {
 public:
     explicit simulation(std::uint64_t seed) : random_{seed} {
+        lock.keep_own_time();
         for (int i = 0; i < 5; ++i) born();
     }
 

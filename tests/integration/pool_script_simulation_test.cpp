@@ -1,7 +1,7 @@
 // The pool's scripts under seeded chaos, once for each use of them: clients that are state machines, commands that arrive long after
 // they were given up, replies that are lost and asked for again, timeouts and cancels, clients that pause or die, and a server whose
 // clock steps. A referee sees every offer and every reply, also those the clients never get, and checks what is promised.
-// LOCKSTEP_SEED in the environment makes the same choices again; the server's microseconds are its own.
+// LOCKSTEP_SEED in the environment makes all happen again.
 
 #include "pool_script_support.hpp"
 #include "support/eventually.hpp"
@@ -218,6 +218,7 @@ enum class use { semaphore, shared, recursive, event };
 class simulation {
 public:
     simulation(use what, std::uint64_t seed) : what_{what}, random_{seed} {
+        pool.keep_own_time();
         for (int i = 0; i < 5; ++i) born();
         if (what == use::shared) judge.count = all;
         if (what == use::recursive) judge.count = 1;
@@ -246,6 +247,8 @@ public:
             }
             pool.pass(pool.window);
             if (i % 20 == 0) pool.pass(pool.ttl);
+            if (what_ == use::event && i % 20 == 10)
+                signal(clients_.front(), 4);  // the dead wait until something is offered to them
             tell("z.0", pool.release("z.0"));
             if (pool.residue().empty() && ghosts_.empty()) break;
         }
@@ -424,19 +427,22 @@ private:
             while (one_in(5));  // the reply was lost
         } else if (what_ == use::event && one_in(14)) {
             auto& who = clients_[static_cast<std::size_t>(pick(static_cast<int>(clients_.size())))];
-            auto const amount = 1 + pick(2);
-            for (bool lost = true; lost; lost = one_in(5)) {  // sent again when the reply was lost, and again
-                if (std::exchange(counted_[who.name], who.sequence) != who.sequence) judge.added += amount;
-                judge.see(who.name, pool.add(amount, who.name, who.sequence));
-                hear();
-            }
-            ++who.sequence;
+            signal(who, 1 + pick(2));
         } else if (what_ == use::event && one_in(200)) {
             auto const answer = pool.clear();
             judge.cleared += answer.old;
             judge.see("", answer);
             hear();
         }
+    }
+
+    void signal(client& who, int64_t amount) {
+        for (bool lost = true; lost; lost = one_in(5)) {  // sent again when the reply was lost, and again
+            if (std::exchange(counted_[who.name], who.sequence) != who.sequence) judge.added += amount;
+            judge.see(who.name, pool.add(amount, who.name, who.sequence));
+            hear();
+        }
+        ++who.sequence;
     }
 
     void resized(int64_t to, pool_answer const& answer) {

@@ -297,6 +297,22 @@ TEST_F(pool_script_waiting, frees_dead_holders_within_their_ttl_also_when_the_cl
     }
 }
 
+TEST_F(pool_script_waiting, takes_back_no_word_that_something_is_lost_when_the_clock_steps_back) {
+    held_by_a_and_wanted_by({"b.1"});
+    pool.pass(pool.ttl);
+    EXPECT_EQ(pool.renew("a.1").word, "gone");
+    EXPECT_THAT(pool.told(), ElementsAre("b.1")) << "and others need not wait any longer";
+    pool.pass(-pool.ttl / 2);
+    EXPECT_EQ(pool.renew("a.1").word, "gone");
+    EXPECT_EQ(pool.claim("b.1").word, "granted");
+    pool.release("b.1");
+    auto const lost = pool.enter("a.2", "me").fence;
+    pool.pass(pool.ttl);
+    EXPECT_EQ(pool.renew("a.2").word, "gone");
+    pool.pass(-pool.hour);
+    EXPECT_GT(pool.enter("a.3", "me").fence, lost);
+}
+
 TEST_F(pool_script_waiting, knows_an_end_that_the_clock_put_off_also_when_it_is_ones_own) {
     held_by_a_and_wanted_by({"b.1"});
     pool.pass(-pool.hour / 4);

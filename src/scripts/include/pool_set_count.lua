@@ -1,7 +1,6 @@
--- For scripts that set a pool's count. Needs pool_pass_on.
+-- For scripts that say how many permits there are. Needs pool_pass_on.
 
--- Takes all out of the queue that want too much. Returns a function that tells them, to be called when that is written: they ask
--- again and hear it then. Nothing is kept of them, so who does not hear, or is dead, is in nobody's way either.
+-- Takes all out of the queue that want too much, and returns them. Nothing is kept of them, so who is dead is in nobody's way either.
 local function turn_away()
     local away, at, final = {}, head, tail
     local some = head and 2 * holes > tail - head and 1 or 1000  -- at a time, unless most numbers are holes
@@ -22,7 +21,16 @@ local function turn_away()
             end
         end
     end
-    return function()
-        for _, id in ipairs(away) do tell(string.match(id, '^[^.]+'), id) end
-    end
+    return away
+end
+
+-- Those who were turned away are told when that is written: they ask again, and pool_acquire says why.
+local function set_count(to)
+    local fewer = not count or to < count
+    count, need = to, now
+    settle()
+    local away = fewer and turn_away() or {}
+    pass_on()
+    commit_all()
+    for _, id in ipairs(away) do tell(string.match(id, '^[^.]+'), id) end
 end

@@ -11,7 +11,7 @@
 /// (`semaphore_options::lease_ttl`); attach and acquire then wait for it to be created again.
 ///
 /// Failure: as for `mutex`; `count_mismatch_error` from `create` when it exists with another count; `not_held_error` when a lease is
-/// released twice. Threads: everything may be called from any thread.
+/// released twice; `invalid_argument_error` for more permits than there are. Threads: everything may be called from any thread.
 
 #include <lockstep/client.hpp>
 #include <lockstep/detail/acquirable.hpp>
@@ -47,7 +47,9 @@ public:
     task<std::int64_t> async_count() const;
     std::int64_t available() const;
     task<std::int64_t> async_available() const;
-    /// Changes how many there are. Nobody loses a permit. Returns how many there were.
+    /// Changes how many there are. Nobody loses a permit. Returns how many there were (there are, if a lost reply made it ask again).
+    /// Who waits for more than there are then, also in `try_acquire_for`, ends at once with the `invalid_argument_error` that a new request
+    /// for so many gets, and those behind it go on. If there are enough again before it hears of that, it waits on, behind all others.
     std::int64_t resize(std::int64_t permits);
     task<std::int64_t> async_resize(std::int64_t permits);
 

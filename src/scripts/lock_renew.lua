@@ -1,4 +1,4 @@
---[[ lock_renew: prolong a lease that is still one's own. It keeps its fence, and what is lost stays lost.
+--[[ lock_renew: prolong a lease that is still one's own. It keeps its fence, and what is lost stays lost: others get it now.
   KEYS[1]  lock    hash
   ARGV[1]  hold    id of the hold
   ARGV[2]  ttl_ms  the lease's length from now on, an integer from 1 to 10^12
@@ -8,15 +8,22 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules, ttl = redis.call, ARGV[1], ARGV[3], tonumber(ARGV[2])
-if not (ttl and ttl >= 1 and ttl <= 1e12 and ttl % 1 == 0) then
-    return redis.error_reply('LOCKSTEP_ARGUMENT ttl_ms must be 1 to 10^12')
-end
-local time = call('TIME')
-local us = time[1] * 1000000 + time[2]
-local now = (us - us % 1000) / 1000
+--#include ttl_check
+--#include server_time
 --#include lock_state
-if owner ~= hold or state ~= 'held' or ends <= now then return {'gone', now} end
-if now > (tonumber(ARGV[4]) or now) then return {'late', now} end
-ends, span = now + ttl, ttl
-commit()
-return {'renewed', ttl, now}
+if owner ~= hold or state ~= 'held' then return {'gone', now} end
+if ends > now then
+    if now > (tonumber(ARGV[4]) or now) then return {'late', now} end
+    ends, span = now + ttl, ttl
+    commit()
+    return {'renewed', ttl, now}
+end
+-- Lost, and written down: or a clock that is set back later would bring it back.
+--#include queue
+--#include next_in_line
+--#include lock_pass_on
+trust()
+settle()
+if head then pass_on() end
+commit_all()
+return {'gone', now}

@@ -12,6 +12,7 @@
            | {'granted', fence, 1, left_ms, now_ms} | {'queued', position at most, look_again_ms, now_ms}
            | {'busy', look_again_ms, now_ms} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT, LOCKSTEP_WAITERS (nothing was written). An argument is checked where it is used.
+           LOCKSTEP_ARGUMENT also when amount is more than there are, whether it asks first or was turned away by a resize.
 ]]
 local call, hold, rules = redis.call, ARGV[1], ARGV[6]
 local ttl, deadline, amount = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -67,8 +68,13 @@ trust()
 settle()
 if not count and ARGV[7] ~= '' then count, need = tonumber(ARGV[7]), math.max(need, now) end
 if not mine then
-    if count and amount > count and mode ~= 'c' and not ticket then
-        return redis.error_reply('LOCKSTEP_ARGUMENT amount ' .. amount .. ' is more than the count ' .. count)
+    if too_much(want) then
+        if ticket then  -- an earlier version's resize let it stay
+            leave(ticket)
+            pass_on()
+            commit_all()
+        end
+        return redis.error_reply('LOCKSTEP_ARGUMENT ' .. amount .. ' permits are wanted, and there are only ' .. count)
     end
     if not fits(want) then settle(true) end
     if fits(want) and (not head or amount == 0 or companion(mode)) then

@@ -13,9 +13,7 @@ if not (amount and amount <= 1e12 and sequence and sequence <= 2 ^ 53 and string
     or string.find(ARGV[1] .. ARGV[3], '%D') then
     return redis.error_reply('LOCKSTEP_ARGUMENT amount: 0 to 10^12, session: no spaces, sequence: 0 to 2^53')
 end
-local time = call('TIME')
-local us = time[1] * 1000000 + time[2]
-local now = (us - us % 1000) / 1000
+--#include server_time
 --#include pool_state
 --#include queue
 --#include next_in_line

@@ -8,12 +8,8 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules, ttl = redis.call, ARGV[2], ARGV[4], tonumber(ARGV[3])
-if not (ttl and ttl >= 1 and ttl <= 1e12 and ttl % 1 == 0) then
-    return redis.error_reply('LOCKSTEP_ARGUMENT ttl_ms must be 1 to 10^12')
-end
-local time = call('TIME')
-local us = time[1] * 1000000 + time[2]
-local now = (us - us % 1000) / 1000
+--#include ttl_check
+--#include server_time
 --#include pool_state
 local text = not mine and call('HGET', key, 'i' .. ARGV[1])
 local one = mine or text and parse(ARGV[1], text)

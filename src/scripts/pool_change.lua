@@ -12,9 +12,7 @@ local call, hold, rules, amount, ttl = redis.call, ARGV[1], ARGV[4], tonumber(AR
 if not (amount and amount >= 0 and amount <= 1e12 and amount % 1 == 0 and ttl and ttl >= 1 and ttl <= 1e12 and ttl % 1 == 0) then
     return redis.error_reply('LOCKSTEP_ARGUMENT amount must be 0 to 10^12, ttl_ms 1 to 10^12')
 end
-local time = call('TIME')
-local us = time[1] * 1000000 + time[2]
-local now = (us - us % 1000) / 1000
+--#include server_time
 --#include pool_state
 --#include queue
 --#include next_in_line

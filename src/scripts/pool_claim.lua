@@ -12,9 +12,7 @@ local call, hold, rules, ttl = redis.call, ARGV[1], ARGV[4], tonumber(ARGV[2])
 if not (ttl and ttl >= 1 and ttl <= 1e12 and not string.find(ARGV[2], '%D') and tonumber(ARGV[3])) then
     return redis.error_reply('LOCKSTEP_ARGUMENT ttl_ms must be 1 to 10^12, amount a number')
 end
-local time = call('TIME')
-local us = time[1] * 1000000 + time[2]
-local now = (us - us % 1000) / 1000
+--#include server_time
 -- The usual way, in time and with nothing else to do.
 local q = call('HMGET', KEYS[1], 'i' .. hold, 'b', 't', 'x', 'm', 'h', 'c', 'u', 'v')
 local index, amount = string.match(q[1] or '', '^(%S+) (%S+) %S+ 0 %S+ offered$')

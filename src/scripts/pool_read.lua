@@ -4,9 +4,7 @@
   Errors   LOCKSTEP_FORMAT
 ]]
 local call, hold, rules = redis.call, '-.0', '0 0 -'
-local time = call('TIME')
-local us = time[1] * 1000000 + time[2]
-local now = (us - us % 1000) / 1000
+--#include server_time
 --#include pool_state
 --#include queue
 --#include pool_holds

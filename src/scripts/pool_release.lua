@@ -30,9 +30,7 @@ if index and not head and short[4] == '2' and not ARGV[4] and not string.find(mo
     return 1
 end
 
-local time = call('TIME')
-local us = time[1] * 1000000 + time[2]
-local now = (us - us % 1000) / 1000
+--#include server_time
 -- The usual way when all is taken and others wait: the first of them wants as much as this one has, hears of it, and gets its place.
 -- What the rest below would do, without the price of it.
 local window, channel = string.match(rules, '^(%d+) %d+ (.+)$')

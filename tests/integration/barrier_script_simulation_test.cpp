@@ -9,6 +9,7 @@
 namespace {
 
 using lockstep::test::barrier_scripts;
+using lockstep::test::chosen_seed;
 using lockstep::test::gate_answer;
 using lockstep::test::gate_chaos;
 using std::int64_t;
@@ -238,7 +239,7 @@ private:
 };
 
 TEST(barrier_script_simulation, decides_each_generation_of_a_barrier_for_all_or_none) {
-    auto const seed = gate_chaos::seed();
+    auto const seed = chosen_seed();
     SCOPED_TRACE("LOCKSTEP_SEED=" + std::to_string(seed));
     for (bool const completion : {false, true}) {
         barrier_scripts barrier;

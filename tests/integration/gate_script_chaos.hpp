@@ -4,11 +4,11 @@
 
 #include "gate_script_support.hpp"
 #include "support/eventually.hpp"
+#include "support/seed.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <list>
 #include <optional>
@@ -19,11 +19,6 @@ namespace lockstep::test {
 // Chance, the network and time; and clients, of which one knows whether it was told something or has to look for itself.
 class gate_chaos {
 public:
-    // LOCKSTEP_SEED in the environment makes the same choices again; the server's milliseconds are its own.
-    static std::uint64_t seed() {
-        auto const* const given = std::getenv("LOCKSTEP_SEED");
-        return given != nullptr ? std::strtoull(given, nullptr, 10) : std::uint64_t{std::random_device{}()};
-    }
     // Keys vanish when nobody uses them.
     static void expect_to_expire(gate_scripts& gate) {
         EXPECT_GT(gate.expires_in(), 0);

@@ -9,6 +9,7 @@
 namespace {
 
 using lockstep::test::broadcast_scripts;
+using lockstep::test::chosen_seed;
 using lockstep::test::gate_answer;
 using lockstep::test::gate_chaos;
 using lockstep::test::latch_scripts;
@@ -235,7 +236,7 @@ private:
 };
 
 TEST(gate_script_simulation, opens_a_latch_exactly_when_its_count_was_counted_once) {
-    auto const seed = gate_chaos::seed();
+    auto const seed = chosen_seed();
     SCOPED_TRACE("LOCKSTEP_SEED=" + std::to_string(seed));
     latch_scripts latch;
     latch_chaos run{latch, seed};
@@ -248,7 +249,7 @@ TEST(gate_script_simulation, opens_a_latch_exactly_when_its_count_was_counted_on
 }
 
 TEST(gate_script_simulation, frees_all_who_waited_when_an_event_is_set) {
-    auto const seed = gate_chaos::seed();
+    auto const seed = chosen_seed();
     SCOPED_TRACE("LOCKSTEP_SEED=" + std::to_string(seed));
     broadcast_scripts event;
     broadcast_chaos run{event, seed};

@@ -76,7 +76,8 @@ public:
 
     // What is there of holds and of waiters. A pool that nobody uses has none.
     std::string residue() { return fields_with("nuoihlzgmqw"); }
-    // Whether holds, their numbers, the permits taken and the bound of their ends agree; what is wrong with them or with the queue, or "".
+    // Whether holds, their numbers, the permits taken and the bound of their ends agree, and nobody waits for more than there are; what
+    // is wrong with them or with the queue, or "".
     std::string damage() {
         auto fields = hash();
         auto const number = [&](std::string const& field) {
@@ -86,6 +87,8 @@ public:
         std::set<std::string> owners;
         for (auto const& [field, value] : std::map{fields}) {
             slots += field[0] == 'o' ? 1 : 0;
+            if (field[0] == 'q' && fields.contains("c") && wanted(words(value)) > number("c"))
+                return field + " waits in vain";
             if (field[0] != 'i') continue;
             ++holds;
             auto const word = words(value);
@@ -99,6 +102,13 @@ public:
         if (slots != number("n") || holds != number("n")) return text(holds) + " holds, " + text(number("n")) + " said";
         if (taken != number("u")) return text(taken) + " permits are taken, " + text(number("u")) + " said";
         return queue_damage();
+    }
+
+private:
+    // '<hold>[ <before> <after>][ <permits>[<mode>]]'; who uses them up may want any number.
+    static std::int64_t wanted(std::vector<std::string> const& waiter) {
+        if (waiter.size() % 2 == 1) return 1;
+        return waiter.back().ends_with('c') ? 0 : std::stoll(waiter.back());
     }
 };
 

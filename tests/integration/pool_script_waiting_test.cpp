@@ -1,5 +1,5 @@
 // The server's half of a pool of permits: who waits and in which order, who is passed over, and what time, tokens and faults do to it.
-// pool_script_test.cpp has the rules of permits themselves.
+// pool_script_test.cpp has the rules of permits themselves, queue_script_test.cpp what is so for locks too.
 
 #include "pool_script_support.hpp"
 #include "support/eventually.hpp"
@@ -42,31 +42,11 @@ TEST_F(pool_script_waiting, is_not_held_up_by_a_dead_waiter_that_wants_more_than
     EXPECT_EQ(pool.claim("c.1").word, "granted");
 }
 
-TEST_F(pool_script_waiting, drops_nobody_while_nobody_is_heard) {
-    held_by_a_and_wanted_by({"b.1", "c.1", "d.1"});
-    for (auto const* const client : {"b", "c", "d"}) pool.disconnect(client);
-    auto const released = pool.release("a.1");
-    EXPECT_EQ(released.offered_to, "b.1");
-    EXPECT_EQ(released.heard, 0);
-    EXPECT_EQ(pool.claim("c.1").position, 1);
-    EXPECT_EQ(pool.claim("d.1").position, 2);
-    EXPECT_EQ(pool.claim("b.1").word, "granted") << "it may have found out by itself";
-}
-
 TEST_F(pool_script_waiting, makes_one_doubtful_offer_at_a_time) {
     held_by_a_and_wanted_by({"b.1", "b.2", "b.3"}, 3);
     pool.disconnect("b");
     EXPECT_EQ(pool.release("a.1").offered_to, "b.1");
     EXPECT_EQ(pool.read(), (look{3, 2, 1, 2}));
-}
-
-TEST_F(pool_script_waiting, lets_a_caller_have_what_was_offered_to_nobody_in_particular) {
-    held_by_a_and_wanted_by({"b.1", "b.2"});
-    pool.disconnect("b");
-    EXPECT_EQ(pool.release("a.1").heard, 0);
-    EXPECT_EQ(pool.acquire("c.1").word, "granted");
-    pool.release("c.1");
-    EXPECT_EQ(pool.residue(), "") << "and c, being heard, shows that b is gone";
 }
 
 TEST_F(pool_script_waiting, leaves_a_doubtful_offer_alone_while_there_is_enough_besides) {
@@ -134,47 +114,6 @@ TEST_F(pool_script_waiting, lets_a_holder_grow_into_what_was_offered_to_nobody_i
     EXPECT_EQ(pool.claim("b.1").word, "gone");
 }
 
-TEST_F(pool_script_waiting, takes_an_offer_back_that_is_not_claimed_in_time) {
-    held_by_a_and_wanted_by({"b.1", "c.1"});
-    pool.release("a.1");
-    pool.pass(pool.window);
-    EXPECT_EQ(pool.release("a.1").word, "gone");  // the releasing client looks whether its hand-off worked
-    EXPECT_THAT(pool.told(), ElementsAre("b.1", "c.1"));
-    EXPECT_EQ(pool.claim("b.1").word, "gone");
-    EXPECT_EQ(pool.claim("c.1").word, "granted");
-    EXPECT_EQ(pool.acquire("b.1").word, "queued") << "who was late joins the tail with the same hold";
-    pool.release("c.1");
-    EXPECT_EQ(pool.claim("b.1").word, "granted");
-}
-
-TEST_F(pool_script_waiting, refuses_a_claim_that_comes_too_late_and_passes_on_what_it_was_for) {
-    held_by_a_and_wanted_by({"b.1", "c.1"});
-    pool.release("a.1");
-    pool.pass(pool.window);
-    EXPECT_EQ(pool.claim("b.1").word, "gone");
-    EXPECT_THAT(pool.told(), ElementsAre("b.1", "c.1"));
-    pool.pass(pool.window);
-    EXPECT_EQ(pool.claim("c.1").word, "gone") << "also when nobody else wants it";
-    EXPECT_EQ(pool.residue(), "");
-}
-
-TEST_F(pool_script_waiting, passes_over_all_places_of_a_client_that_let_an_offer_lapse) {
-    held_by_a_and_wanted_by({"b.1", "b.2", "c.1", "b.4", "c.2"});
-    pool.release("a.1");
-    pool.pass(pool.window);
-    EXPECT_EQ(pool.acquire("c.1").word, "granted") << "not b.2";
-    EXPECT_EQ(pool.release("c.1").offered_to, "c.2") << "nor b.4";
-    EXPECT_EQ(pool.claim("c.2").word, "granted");
-    EXPECT_EQ(pool.claim("b.1").word, "gone");  // b is back
-    EXPECT_EQ(pool.acquire("c.3").word, "queued");
-    EXPECT_EQ(pool.release("c.2").offered_to, "b.2") << "so its places count again, in their order";
-    pool.pass(pool.window);
-    EXPECT_EQ(pool.acquire("c.3").word, "granted");
-    EXPECT_EQ(pool.acquire("c.4").word, "queued");
-    EXPECT_EQ(pool.acquire("b.5").word, "queued") << "any call will do";
-    EXPECT_EQ(pool.release("c.3").offered_to, "b.4");
-}
-
 TEST_F(pool_script_waiting, forgets_a_waiter_that_cancels_wherever_it_stands) {
     for (std::string const order : {"123", "132", "213", "231", "312", "321", "24", "42"}) {
         held_by_a_and_wanted_by({}, 2);
@@ -199,33 +138,6 @@ TEST_F(pool_script_waiting, forgets_a_waiter_that_cancels_wherever_it_stands) {
     }
 }
 
-TEST_F(pool_script_waiting, answers_a_try_without_queueing) {
-    held_by_a_and_wanted_by({});
-    auto const before = pool.hash();
-    auto const busy = pool.try_acquire("b.1");
-    EXPECT_EQ(busy.word, "busy");
-    EXPECT_LE(busy.left, pool.ttl);
-    EXPECT_GT(busy.left, 0);
-    EXPECT_EQ(pool.hash(), before);
-    pool.pass(pool.ttl);
-    EXPECT_EQ(pool.try_acquire("b.1").word, "granted");
-    EXPECT_EQ(pool.acquire("c.1").word, "queued");
-    pool.pass(pool.ttl);
-    EXPECT_EQ(pool.try_acquire("d.1").word, "busy") << "c.1 was first";
-    EXPECT_THAT(pool.told(), ElementsAre("c.1"));
-    EXPECT_EQ(pool.claim("c.1").word, "granted");
-    pool.release("c.1");
-    EXPECT_EQ(pool.residue(), "");
-}
-
-TEST_F(pool_script_waiting, refuses_one_waiter_too_many) {
-    held_by_a_and_wanted_by({"b.1", "b.2", "b.3"});
-    EXPECT_THAT(pool.acquire("c.1", {.waiters = 3}).word, StartsWith("LOCKSTEP_WAITERS"));
-    EXPECT_EQ(pool.acquire("b.2", {.waiters = 3}).word, "queued") << "it is one of the three";
-    pool.release("b.2");
-    EXPECT_EQ(pool.acquire("c.1", {.waiters = 3}).word, "queued") << "holes do not count";
-}
-
 TEST_F(pool_script_waiting, refuses_one_waiter_too_many_also_when_something_is_free) {
     pool.create(3);
     pool.acquire("a.1");
@@ -235,30 +147,7 @@ TEST_F(pool_script_waiting, refuses_one_waiter_too_many_also_when_something_is_f
     EXPECT_EQ(pool.acquire("c.1", {.waiters = 3}).word, "queued");
 }
 
-TEST_F(pool_script_waiting, tells_the_next_in_line_too_when_the_releasing_client_leaves) {
-    held_by_a_and_wanted_by({"b.1", "c.1"});
-    pool.release_leaving("a.1");
-    EXPECT_THAT(pool.told(), ElementsAre("b.1", "c.1"));
-    auto const waits = pool.claim("c.1");
-    EXPECT_EQ(waits.word, "queued") << "that was a hint and no offer";
-    EXPECT_LE(waits.left, pool.window);
-    pool.pass(waits.left);
-    EXPECT_EQ(pool.claim("c.1").word, "granted");
-}
-
 // ---- time, tokens and faults ----
-
-TEST_F(pool_script_waiting, does_nothing_after_its_deadline) {
-    auto const now = pool.acquire("a.1", {.count = "1"}).now;
-    for (auto const* const hold : {"b.1", "a.1"})
-        EXPECT_EQ(pool.acquire(hold, {.deadline = now - 1}).word, "late") << "waiting and having alike";
-    pool.release("a.1");
-    auto const late = pool.acquire("b.1", {.deadline = now - 1});
-    EXPECT_EQ(late.word, "late");
-    EXPECT_GE(late.now, now);
-    EXPECT_EQ(pool.residue(), "");
-    EXPECT_EQ(pool.acquire("b.1", {.deadline = late.now + 5000}).word, "granted");
-}
 
 TEST_F(pool_script_waiting, gives_larger_fences_when_the_clock_steps_back) {
     auto fence = pool.acquire("a.1", {.count = "1"}).fence;
@@ -277,12 +166,6 @@ TEST_F(pool_script_waiting, gives_larger_fences_when_the_clock_steps_back) {
     }
 }
 
-TEST_F(pool_script_waiting, gives_larger_fences_after_the_hash_is_gone) {
-    auto const first = pool.acquire("a.1", {.count = "1"}).fence;
-    pool.commands.must({"DEL", pool.key});
-    EXPECT_GT(pool.acquire("b.1", {.count = "1"}).fence, first);
-}
-
 TEST_F(pool_script_waiting, frees_dead_holders_within_their_ttl_also_when_the_clock_steps_back) {
     for (bool const renewed : {false, true}) {
         pool.create(2);
@@ -295,6 +178,15 @@ TEST_F(pool_script_waiting, frees_dead_holders_within_their_ttl_also_when_the_cl
         pool.release("b.1");
         pool.pass(pool.hour);
     }
+}
+
+TEST_F(pool_script_waiting,
+       gives_an_owner_a_larger_fence_after_it_was_told_that_all_is_lost_also_when_the_clock_steps_back) {
+    auto const lost = pool.enter("a.1", "me").fence;
+    pool.pass(pool.ttl);
+    EXPECT_EQ(pool.renew("a.1").word, "gone");
+    pool.pass(-pool.hour);
+    EXPECT_GT(pool.enter("a.2", "me").fence, lost);
 }
 
 TEST_F(pool_script_waiting, knows_an_end_that_the_clock_put_off_also_when_it_is_ones_own) {
@@ -395,18 +287,6 @@ TEST_F(pool_script_waiting, expires_later_after_a_hand_over_at_the_last_moment) 
     pool.pass(pool.ttl - 200);
     EXPECT_EQ(pool.release("a.1").offered_to, "b.1");
     EXPECT_GE(left(), 2 * pool.retention - 1000);
-}
-
-TEST_F(pool_script_waiting, expires_later_after_a_late_hand_over) {
-    auto const left = [&] { return pool.commands.must({"PTTL", pool.key}).integer; };
-    held_by_a_and_wanted_by({"b.1", "c.1"});
-    pool.pass(pool.retention + pool.ttl - 2 * pool.window);
-    EXPECT_EQ(pool.release("a.1").offered_to, "b.1");
-    EXPECT_EQ(pool.claim("b.1").word, "granted");
-    EXPECT_GE(left(), pool.ttl + pool.retention - 1000) << "moved by the claim";
-    pool.pass(pool.retention + pool.ttl);
-    EXPECT_EQ(pool.release("b.1").offered_to, "c.1");
-    EXPECT_GE(left(), 2 * pool.retention - 1000) << "moved by the offer";
 }
 
 TEST_F(pool_script_waiting, and_a_lock_refuse_each_other_and_write_nothing) {
@@ -538,28 +418,6 @@ TEST_F(pool_script_waiting, changes_all_or_nothing_when_the_server_is_out_of_mem
     pool.server.must({"CONFIG", "SET", "maxmemory", "0"});
     EXPECT_EQ(pool.claim("b.1").word, "queued") << "it was told before the write was refused";
     EXPECT_EQ(pool.release("a.1").offered_to, "b.1");
-}
-
-TEST_F(pool_script_waiting, offers_although_the_channel_is_forbidden) {
-    held_by_a_and_wanted_by({"b.1"});
-    pool.server.must({"ACL", "SETUSER", "default", "resetchannels"});
-    auto const released = pool.release("a.1");
-    EXPECT_EQ(released.offered_to, "b.1");
-    EXPECT_EQ(released.heard, -1);
-    EXPECT_EQ(pool.acquire("b.1").word, "granted");
-}
-
-TEST_F(pool_script_waiting, tells_by_a_sharded_channel_if_that_has_a_hash_tag) {
-    pool.rules = "500 3600000 lockstep:{name}:wake:";
-    held_by_a_and_wanted_by({"b.1", "c.1"});
-    pool.ear = pool.server.connect();
-    pool.ear.send({"SSUBSCRIBE", "lockstep:{name}:wake:c"});
-    EXPECT_EQ(pool.ear.read().elements.at(0).text, "ssubscribe");
-    EXPECT_EQ(pool.release("a.1").offered_to, "c.1") << "b is not heard";
-    auto const said = pool.ear.read();
-    EXPECT_EQ(said.elements.at(0).text, "smessage");
-    EXPECT_EQ(said.elements.at(2).text, "c.1");
-    EXPECT_EQ(pool.server.info("cmdstat_publish"), "");
 }
 
 }  // namespace

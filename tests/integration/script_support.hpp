@@ -50,6 +50,11 @@ public:
     }
 
     void pass(std::int64_t ms) { clock.step(std::chrono::milliseconds{ms}); }
+    // From now on only pass() and calls take time, and always the same: a busy machine makes nobody late.
+    void keep_own_time() {
+        clock.stop();
+        call_takes_ = std::chrono::microseconds{130};
+    }
     std::map<std::string, std::string> hash() {
         std::map<std::string, std::string> fields;
         auto const said = commands.must({"HGETALL", key}).elements;
@@ -103,6 +108,7 @@ public:
 
 protected:
     reply run(scripts::script const& script, std::vector<std::string> const& arguments) {
+        clock.step(call_takes_);
         std::vector<std::string> line{"EVALSHA", std::string{script.sha1}, "1", key};
         line.insert(line.end(), arguments.begin(), arguments.end());
         auto said = commands.command(line);
@@ -164,6 +170,7 @@ private:
     }
 
     std::vector<std::string> told_;
+    std::chrono::microseconds call_takes_{0};
 };
 
 }  // namespace lockstep::test

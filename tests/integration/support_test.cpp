@@ -225,6 +225,22 @@ TEST(support_clock_file, moves_the_clock_of_a_running_server_there_and_back) {
     EXPECT_TRUE(eventually([&] { return server.must({"GET", "key"}).is_nil(); })) << "leases run out by it";
 }
 
+TEST(support_clock_file, can_stop_the_clock_so_that_only_steps_move_it) {
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
+    clock.stop();
+    auto const time = [&] {
+        auto const said = server.must({"TIME"}).elements;
+        return std::stoll(said[0].text) * 1'000'000 + std::stoll(said[1].text);
+    };
+    auto const start = time();
+    EXPECT_EQ(start % 1'000'000, 0);
+    clock.step(130us);
+    EXPECT_EQ(time() - start, 130);
+    clock.step(-1s);
+    EXPECT_EQ(time() - start, -999'870);
+}
+
 TEST(support_sentinel_group, has_a_master_that_an_orderly_failover_changes) {
     sentinel_group group;
     auto const old = group.master_address();

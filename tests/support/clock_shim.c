@@ -1,6 +1,7 @@
-/* Moves the wall clock of one program: preloaded with LD_PRELOAD, it adds to every reading of the real time the number
- * of milliseconds found in the file that LOCKSTEP_CLOCK_FILE names. The file is mapped, so a test can step the clock
- * while the program runs (see clock_file.hpp). Monotonic clocks are left alone: on a real machine they do not jump.
+/* Moves the wall clock of one program: preloaded with LD_PRELOAD, it adds to every reading of the real time a number of
+ * microseconds, the first in the file that LOCKSTEP_CLOCK_FILE names. The second, if it is not 0, stands for the real
+ * time: then the clock stands still. The file is mapped, so a test can step the clock while the program runs (see
+ * clock_file.hpp). Monotonic clocks are left alone: on a real machine they do not jump.
  *
  * The time comes from the system call itself and not from the C library's own functions: looking those up calls the
  * allocator, which in redis-server reads the clock while it starts, and round it goes until the stack ends.
@@ -17,17 +18,17 @@
 #include <time.h>
 #include <unistd.h>
 
-static int64_t const nothing = 0;
-static int64_t const* offset_ms = &nothing;
+static int64_t const nothing[2] = {0, 0};
+static int64_t const* numbers = nothing;
 
 __attribute__((constructor)) static void map_offset(void) {
     char const* name = getenv("LOCKSTEP_CLOCK_FILE");
     if (name == NULL) return;
     int file = open(name, O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
-    void* mapped = mmap(NULL, sizeof *offset_ms, PROT_READ, MAP_SHARED, file, 0);
+    void* mapped = mmap(NULL, sizeof nothing, PROT_READ, MAP_SHARED, file, 0);
     close(file);
-    if (mapped != MAP_FAILED) offset_ms = mapped;
+    if (mapped != MAP_FAILED) numbers = mapped;
 }
 
 static int is_wall_clock(clockid_t clock) { return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE; }
@@ -35,9 +36,11 @@ static int is_wall_clock(clockid_t clock) { return clock == CLOCK_REALTIME || cl
 int clock_gettime(clockid_t clock, struct timespec* now) {
     int result = (int)syscall(SYS_clock_gettime, clock, now);
     if (result != 0 || !is_wall_clock(clock)) return result;
-    int64_t ms = __atomic_load_n(offset_ms, __ATOMIC_RELAXED);
-    now->tv_sec += ms / 1000;
-    now->tv_nsec += ms % 1000 * 1000000;
+    int64_t stopped = __atomic_load_n(numbers + 1, __ATOMIC_RELAXED);
+    if (stopped != 0) now->tv_sec = stopped / 1000000, now->tv_nsec = stopped % 1000000 * 1000;
+    int64_t us = __atomic_load_n(numbers, __ATOMIC_RELAXED);
+    now->tv_sec += us / 1000000;
+    now->tv_nsec += us % 1000000 * 1000;
     if (now->tv_nsec >= 1000000000) now->tv_sec += 1, now->tv_nsec -= 1000000000;
     if (now->tv_nsec < 0) now->tv_sec -= 1, now->tv_nsec += 1000000000;
     return 0;

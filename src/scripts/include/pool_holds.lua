@@ -39,6 +39,12 @@ local function fits(want)
     return count and (amount == '0' or amount + 0 <= count - used or companion(mode))
 end
 
+-- Nobody waits for more than there are: it would be in vain, and in the way of those behind. Who uses permits up waits for new ones.
+local function too_much(want)
+    local amount, mode = string.match(want or '1', '^(%d+)(.*)$')
+    return count and mode ~= 'c' and amount + 0 > count
+end
+
 local function add(id, want, state, span)
     local amount, mode = string.match(want or '1', '^(%d+)(.*)$')
     if not companion(mode) then used = used + amount end

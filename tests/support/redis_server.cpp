@@ -78,6 +78,8 @@ void redis_server::write_config() {
     if (options_.cluster) file << "cluster-enabled yes\ncluster-port " << bus_port() << "\n";
     if (options_.replica_of)
         file << "replicaof " << options_.replica_of->host << " " << options_.replica_of->port << "\n";
+    // A thread of its allocator's would wait until a time that the moved clock names, by the clock that is not moved: for ever, or never.
+    if (options_.clock != nullptr) file << "jemalloc-bg-thread no\n";
     for (auto const& line : options_.config) file << line << "\n";
     if (!file.flush()) throw std::runtime_error{"can't write the server's configuration"};
 }

@@ -151,7 +151,7 @@ TEST_P(lease_with_lost_replies, ends_here_before_it_ends_there_though_answers_ar
 }
 
 // The first of two equal questions may arrive last, when what the second got was given back already. Whoever had to ask twice looks
-// once more, when the first can't run any more.
+// once more, when the first can't run any more; or when it leaves.
 class lease_of_a_ghost : public lease_with_lost_replies {
 protected:
     /// For nobody.
@@ -178,6 +178,12 @@ INSTANTIATE_TEST_SUITE_P(of, lease_of_a_ghost, testing::Values(kind::mutex, kind
 TEST_P(lease_of_a_ghost, is_given_back_when_its_deadline_has_passed) {
     take();
     EXPECT_TRUE(eventually([&] { return !written.held(); }, 5s + load_slack)) << "long before the lease's end";
+}
+
+TEST_P(lease_of_a_ghost, is_given_back_when_the_client_closes) {
+    take();
+    far.close();
+    EXPECT_FALSE(written.held());
 }
 
 class lease_faults : public testing::TestWithParam<kind> {

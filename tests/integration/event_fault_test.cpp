@@ -45,6 +45,65 @@ TEST_F(event_faults, a_signal_goes_to_the_next_at_once_when_its_waiter_was_kille
     EXPECT_EQ(written.waiting(), 0);
 }
 
+TEST_F(event_faults, a_signal_goes_on_after_the_claim_window_when_its_waiter_does_not_take_it) {
+    for (bool const killed : {true, false}) {
+        SCOPED_TRACE(killed ? "killed" : "stopped");
+        holder_process chosen{"event", server.url()};
+        queue(chosen, 1);
+        begun next{as_true(here.async_wait())};
+        ASSERT_TRUE(eventually([&] { return written.waiting() == 2; }));
+        chosen.process.stop();
+        auto const begin = now_ms();
+        there.set();
+        ASSERT_TRUE(written.offered());
+        if (killed) chosen.process.kill();
+        EXPECT_TRUE(next.get());
+        EXPECT_GE(since(begin), 499ms) << "it had its chance";
+        EXPECT_LE(since(begin), 500ms + 50ms + load_slack);
+        EXPECT_FALSE(here.is_set()) << "taken once";
+        if (killed) continue;
+        chosen.process.cont();
+        ASSERT_TRUE(eventually([&] { return written.waiting() == 1; })) << "it stands in line again";
+        here.set();
+        EXPECT_EQ(chosen.answer(), "held 0");
+    }
+    EXPECT_EQ(here.clear(), 0);
+}
+
+// The end of the offer is an hour away by the new time when the one who set it looks. Who waits looks once per ttl.
+TEST_F(event_faults, a_signal_goes_on_though_the_clock_is_set_back_when_its_waiter_is_dead) {
+    event brief{near, "name", {.ttl = 1s}};
+    holder_process chosen{"event", server.url()};
+    queue(chosen, 1);
+    begun next{as_true(brief.async_wait())};
+    ASSERT_TRUE(eventually([&] { return written.waiting() == 2; }));
+    chosen.process.stop();
+    there.set();
+    ASSERT_TRUE(written.offered());
+    chosen.process.kill();
+    clock.step(-1h);
+    auto const begin = now_ms();
+    EXPECT_TRUE(next.get());
+    EXPECT_LE(since(begin), 1s + 500ms + 200ms + load_slack);
+    EXPECT_FALSE(here.is_set());
+}
+
+// Who set it can't look whether it was taken: it is gone. It tells the second in line.
+TEST_F(event_faults, a_signal_goes_on_after_the_claim_window_though_the_client_that_set_it_closed) {
+    holder_process chosen{"event", server.url()};
+    queue(chosen, 1);
+    begun next{as_true(here.async_wait())};
+    ASSERT_TRUE(eventually([&] { return written.waiting() == 2; }));
+    chosen.process.stop();
+    auto const begin = now_ms();
+    there.set();
+    far.close();
+    chosen.process.kill();
+    EXPECT_TRUE(next.get());
+    EXPECT_LE(since(begin), 500ms + 50ms + load_slack);
+    EXPECT_FALSE(here.is_set());
+}
+
 TEST_F(event_faults, a_signal_counts_once_though_its_reply_is_lost) {
     EXPECT_FALSE(there.is_set());
     for (int i = 0; i < 5; ++i) {

@@ -279,6 +279,12 @@ void hold::answered_release(answer const& said) noexcept {
     owe_or_finish();
 }
 
+void hold::watch() noexcept {
+    if (!target_->where->watch(*this, {})) return finish();
+    state_ = state::watching;
+    hub_.schedule(*this, hub_.reactor().now() + target_->how.claim_window + milliseconds{10});
+}
+
 void hold::owe_or_finish() noexcept {
     if (!std::exchange(uncertain_, false) || hub_.is_closing()) return finish();
     // What it asked for last may run until then; what that gets is given back afterwards.

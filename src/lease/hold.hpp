@@ -94,6 +94,8 @@ public:
     void give_up() noexcept;
     /// It was handed on, and nobody will be here to look whether that arrived: the first that still waits is told to.
     void tell_next() noexcept;
+    /// Of what it did not have: looks once, at the end of the claim window, whether an offer went on.
+    void watch() noexcept;
     /// In a while, as nobody could be asked just now.
     void ask_later() noexcept;
     /// It is held, and would be renewed if its time had come.

@@ -245,8 +245,8 @@ void hub::close(std::function<void()> done) noexcept {
         auto const what = one->what();
         switch (one->now()) {
             case hold::state::held: one->lose("the client was closed"); break;
-            case hold::state::watching: one->tell_next(); break;
-            case hold::state::owing: one->finish(); break;
+            case hold::state::watching:
+            case hold::state::owing: one->tell_next(); break;  // owing: what came for nobody has most likely come by now
             case hold::state::asking:
             case hold::state::waiting:
             case hold::state::claiming: what->where->failed(*one, errc::cancelled, "the client was closed"); break;

@@ -236,6 +236,9 @@ bool room::watch(hold& held, answer const& said) noexcept {
     return true;
 }
 
+// One look for a burst: it takes the place of the one before, since the call that put more in has looked itself.
+void room::gave(std::shared_ptr<target const> what) noexcept { hub_.new_hold(std::move(what)).watch(); }
+
 void room::stop_watching() noexcept {
     if (auto* const watcher = std::exchange(watching_, nullptr)) watcher->owe_or_finish();
 }

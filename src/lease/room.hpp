@@ -55,6 +55,9 @@ public:
     void detached(hold& held) noexcept;
     /// It was given back and offered to somebody: should it look whether that arrived?
     bool watch(hold& held, answer const& said) noexcept;
+    /// A signal was put in, and may have been offered to one that waits and will not take it: this client looks once, a claim window
+    /// later, whether it went on.
+    void gave(std::shared_ptr<target const> what) noexcept;
     void no_longer_watched(hold& held) noexcept;
     void no_longer_queued(hold& held) noexcept;
 

@@ -32,6 +32,7 @@ task<void> run_set(target_pointer what) {
     auto work = engine::call(*what, scripts::pool_add, {1, session, 1, what->rules});
     try {
         co_await std::move(work);
+        what->where->gave(what);
     } catch (timeout_error const& problem) {
         throw indeterminate_error(fmt::format("it is not known whether the signal counted: {}", problem.what()));
     }

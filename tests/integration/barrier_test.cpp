@@ -1,4 +1,4 @@
-// What a barrier promises, for the blocking and the coroutine form, on a standalone server. Faults: barrier_fault_test.cpp.
+// What a barrier promises, in both forms on every topology. Faults: barrier_fault_test.cpp.
 #include <lockstep/barrier.hpp>
 
 #include "gate_support.hpp"
@@ -15,19 +15,18 @@ namespace {
 
 std::string const key = "lockstep:{name}:barrier";
 
-template <class Form>
-class barrier_contract : public testing::Test {
+class barrier_contract : public contract {
 protected:
     void meet(client& by, barrier& at, std::stop_token token = {}) {
-        run_in<Form>(
+        run(
             by, [&] { at.arrive_and_wait(token); }, [&] { return with_stop_token(at.async_arrive_and_wait(), token); });
     }
     bool meet_for(client& by, barrier& at, std::chrono::milliseconds time) {
-        return Form::run(
+        return run(
             by, [&] { return at.arrive_and_wait_for(time); }, [&] { return at.async_arrive_and_wait_for(time); });
     }
     void drop(client& by, barrier& at) {
-        run_in<Form>(
+        run(
             by, [&] { at.arrive_and_drop(); }, [&] { return at.async_arrive_and_drop(); });
     }
     std::string arrived() { return server.must({"HGET", key, "a"}).text; }
@@ -35,32 +34,29 @@ protected:
         return eventually([&] { return arrived() == std::to_string(count); });
     }
 
-    redis_server server;
-    client a{server.url()};
-    client b{server.url()};
     barrier of_a{a, "name", 3};
     barrier of_b{b, "name", 3};
 };
-TYPED_TEST_SUITE(barrier_contract, forms, form_names);
+LOCKSTEP_CONTRACT(barrier_contract);
 
-TYPED_TEST(barrier_contract, lets_all_go_when_the_last_one_arrives_again_and_again) {
+TEST_P(barrier_contract, lets_all_go_when_the_last_one_arrives_again_and_again) {
     for (int round = 0; round < 5; ++round) {
-        begun first{as_true(this->of_a.async_arrive_and_wait())};
-        begun second{as_true(this->of_b.async_arrive_and_wait())};
-        ASSERT_TRUE(this->have_arrived(2));
+        begun first{as_true(of_a.async_arrive_and_wait())};
+        begun second{as_true(of_b.async_arrive_and_wait())};
+        ASSERT_TRUE(have_arrived(2));
         EXPECT_FALSE(first.done() || second.done());
-        this->meet(this->a, this->of_a);
+        meet(a, of_a);
         EXPECT_TRUE(first.get() && second.get());
     }
-    EXPECT_EQ(this->arrived(), "0");
-    EXPECT_GT(this->server.must({"PTTL", key}).integer, 0) << "it goes when nobody uses it";
+    EXPECT_EQ(arrived(), "0");
+    EXPECT_GT(server.must({"PTTL", key}).integer, 0) << "it goes when nobody uses it";
 }
 
-TYPED_TEST(barrier_contract, keeps_many_in_step_with_one_question_per_process) {
-    barrier here{this->a, "name", 40};
-    barrier there{this->b, "name", 40};
+TEST_P(barrier_contract, keeps_many_in_step_with_one_question_per_process) {
+    barrier here{a, "name", 40};
+    barrier there{b, "name", 40};
     std::atomic<int> before{0};
-    auto const before_scripts = scripts_run(this->server);
+    auto const before_scripts = scripts_run(server);
     constexpr int rounds = 20;
     auto const take_part = [&before](barrier& at) -> task<bool> {
         for (int round = 0; round < rounds; ++round) {
@@ -77,180 +73,170 @@ TYPED_TEST(barrier_contract, keeps_many_in_step_with_one_question_per_process) {
     for (auto const& one : all) EXPECT_TRUE(one.get()) << "somebody was ahead";
     EXPECT_EQ(before, 40 * rounds);
     // An arrival each, and a question or two per process and generation; the first arrivals also learn the generation.
-    EXPECT_LT(scripts_run(this->server) - before_scripts, rounds * (40 + 6) + 60);
+    EXPECT_LT(scripts_run(server) - before_scripts, rounds * (40 + 6) + 60);
 }
 
-TYPED_TEST(barrier_contract, runs_the_completion_function_once_per_generation_before_anybody_goes_on) {
+TEST_P(barrier_contract, runs_the_completion_function_once_per_generation_before_anybody_goes_on) {
     std::atomic<int> runs{0};
     auto const completion = [&] { ++runs; };
-    barrier here{this->a, "name", 2, completion};
-    barrier there{this->b, "name", 2, completion};
+    barrier here{a, "name", 2, completion};
+    barrier there{b, "name", 2, completion};
     for (int round = 1; round <= 5; ++round) {
         begun other{as_true(there.async_arrive_and_wait())};
-        this->meet(this->a, here);
+        meet(a, here);
         EXPECT_EQ(runs, round);
         EXPECT_TRUE(other.get());
     }
 }
 
-TYPED_TEST(barrier_contract, is_broken_by_a_completion_function_that_throws) {
-    barrier here{this->a, "name", 2, [] { throw std::runtime_error{"no"}; }};
-    begun other{as_true(barrier{this->b, "name", 2}.async_arrive_and_wait())};
-    ASSERT_TRUE(this->have_arrived(1));
-    EXPECT_THROW(this->meet(this->a, here), std::runtime_error);
+TEST_P(barrier_contract, is_broken_by_a_completion_function_that_throws) {
+    barrier here{a, "name", 2, [] { throw std::runtime_error{"no"}; }};
+    begun other{as_true(barrier{b, "name", 2}.async_arrive_and_wait())};
+    ASSERT_TRUE(have_arrived(1));
+    EXPECT_THROW(meet(a, here), std::runtime_error);
     EXPECT_EQ(ending_of([&] { other.get(); }).reason, errc::broken_barrier);
-    barrier again{this->b, "name", 2};
+    barrier again{b, "name", 2};
     begun next{as_true(again.async_arrive_and_wait())};
-    ASSERT_TRUE(this->have_arrived(1));
-    barrier plain{this->a, "name", 2};
-    this->meet(this->a, plain);
+    ASSERT_TRUE(have_arrived(1));
+    barrier plain{a, "name", 2};
+    meet(a, plain);
     EXPECT_TRUE(next.get());
 }
 
-TYPED_TEST(barrier_contract, is_broken_for_all_by_one_whose_time_is_over) {
-    begun other{as_true(this->of_b.async_arrive_and_wait())};
-    ASSERT_TRUE(this->have_arrived(1));
-    EXPECT_FALSE(this->meet_for(this->a, this->of_a, 50ms));
+TEST_P(barrier_contract, is_broken_for_all_by_one_whose_time_is_over) {
+    begun other{as_true(of_b.async_arrive_and_wait())};
+    ASSERT_TRUE(have_arrived(1));
+    EXPECT_FALSE(meet_for(a, of_a, 50ms));
     EXPECT_EQ(ending_of([&] { other.get(); }).reason, errc::broken_barrier);
-    EXPECT_EQ(this->arrived(), "0") << "nothing is left of it";
-    barrier impatient{this->a, "name", 3, {.wait_limit = 50ms}};
-    EXPECT_EQ(ending_of([&] { this->meet(this->a, impatient); }).reason, errc::timeout);
-    EXPECT_FALSE(this->of_a.arrive_and_wait_until(std::chrono::system_clock::now() + 20ms));
-    EXPECT_EQ(this->arrived(), "0");
+    EXPECT_EQ(arrived(), "0") << "nothing is left of it";
+    barrier impatient{a, "name", 3, {.wait_limit = 50ms}};
+    EXPECT_EQ(ending_of([&] { meet(a, impatient); }).reason, errc::timeout);
+    EXPECT_FALSE(of_a.arrive_and_wait_until(std::chrono::system_clock::now() + 20ms));
+    EXPECT_EQ(arrived(), "0");
 }
 
-TYPED_TEST(barrier_contract, is_broken_for_all_by_one_who_is_cancelled) {
-    begun other{as_true(this->of_b.async_arrive_and_wait())};
+TEST_P(barrier_contract, is_broken_for_all_by_one_who_is_cancelled) {
+    begun other{as_true(of_b.async_arrive_and_wait())};
     std::stop_source stop;
-    begun one{with_stop_token(as_true(this->of_a.async_arrive_and_wait()), stop.get_token())};
-    ASSERT_TRUE(this->have_arrived(2));
+    begun one{with_stop_token(as_true(of_a.async_arrive_and_wait()), stop.get_token())};
+    ASSERT_TRUE(have_arrived(2));
     stop.request_stop();
     EXPECT_EQ(ending_of([&] { one.get(); }).reason, errc::cancelled);
     EXPECT_EQ(ending_of([&] { other.get(); }).reason, errc::broken_barrier);
-    EXPECT_EQ(ending_of([&] { this->meet(this->a, this->of_a, stop.get_token()); }).reason, errc::cancelled);
-    EXPECT_EQ(this->arrived(), "0");
+    EXPECT_EQ(ending_of([&] { meet(a, of_a, stop.get_token()); }).reason, errc::cancelled);
+    EXPECT_EQ(arrived(), "0");
 }
 
-TYPED_TEST(barrier_contract, is_broken_by_a_coroutine_that_is_destroyed) {
-    begun other{as_true(this->of_b.async_arrive_and_wait())};
-    std::optional<task<void>> frame{this->of_a.async_arrive_and_wait()};
+TEST_P(barrier_contract, is_broken_by_a_coroutine_that_is_destroyed) {
+    begun other{as_true(of_b.async_arrive_and_wait())};
+    std::optional<task<void>> frame{of_a.async_arrive_and_wait()};
     std::coroutine_handle<> const started = detail::task_access::frame(*frame);
-    sync_wait(in_turn_of(this->a, [&] {
+    sync_wait(in_turn_of(a, [&] {
         started.resume();
         return true;
     }));
-    ASSERT_TRUE(this->have_arrived(2));
-    sync_wait(in_turn_of(this->a, [&] {
+    ASSERT_TRUE(have_arrived(2));
+    sync_wait(in_turn_of(a, [&] {
         frame.reset();  // there, where nobody can be resuming it
         return true;
     }));
     EXPECT_EQ(ending_of([&] { other.get(); }).reason, errc::broken_barrier);
 }
 
-TYPED_TEST(barrier_contract, is_broken_when_the_client_of_one_closes) {
-    begun other{as_true(this->of_b.async_arrive_and_wait())};
-    begun one{as_true(this->of_a.async_arrive_and_wait())};
-    ASSERT_TRUE(this->have_arrived(2));
-    EXPECT_EQ(this->a.template command<std::string>("PING"), "PONG");  // behind the answer: it knows that it has arrived
-    this->a.close();
-    EXPECT_EQ(this->arrived(), "0") << "withdrawn before the client was gone";
+TEST_P(barrier_contract, is_broken_when_the_client_of_one_closes) {
+    begun other{as_true(of_b.async_arrive_and_wait())};
+    begun one{as_true(of_a.async_arrive_and_wait())};
+    ASSERT_TRUE(have_arrived(2));
+    catch_up(a);  // it knows that it has arrived
+    a.close();
+    EXPECT_EQ(arrived(), "0") << "withdrawn before the client was gone";
     EXPECT_EQ(ending_of([&] { one.get(); }).reason, errc::cancelled);
     EXPECT_EQ(ending_of([&] { other.get(); }).reason, errc::broken_barrier);
 }
 
-TYPED_TEST(barrier_contract, keeps_arrivals_for_longer_than_their_ttl) {
-    barrier here{this->a, "name", 2, {.ttl = 1s}};
-    barrier there{this->b, "name", 2, {.ttl = 1s}};
+TEST_P(barrier_contract, keeps_arrivals_for_longer_than_their_ttl) {
+    barrier here{a, "name", 2, {.ttl = 1s}};
+    barrier there{b, "name", 2, {.ttl = 1s}};
     begun other{as_true(there.async_arrive_and_wait())};
     auto const until = now_ms() + 2500;
     ASSERT_TRUE(eventually([&] { return now_ms() > until; }));
     EXPECT_FALSE(other.done());
-    this->meet(this->a, here);
+    meet(a, here);
     EXPECT_TRUE(other.get());
 }
 
-TYPED_TEST(barrier_contract, breaks_when_an_arrival_that_is_not_renewed_runs_out) {
-    barrier fixed{this->a, "name", 3, {.ttl = 150ms, .renew = false}};
-    barrier there{this->b, "name", 3, {.ttl = 300ms}};
+TEST_P(barrier_contract, breaks_when_an_arrival_that_is_not_renewed_runs_out) {
+    barrier fixed{a, "name", 3, {.ttl = 150ms, .renew = false}};
+    barrier there{b, "name", 3, {.ttl = 300ms}};
     begun other{as_true(there.async_arrive_and_wait())};
-    EXPECT_EQ(ending_of([&] { this->meet(this->a, fixed); }).reason, errc::broken_barrier);
+    EXPECT_EQ(ending_of([&] { meet(a, fixed); }).reason, errc::broken_barrier);
     EXPECT_EQ(ending_of([&] { other.get(); }).reason, errc::broken_barrier);
 }
 
-TYPED_TEST(barrier_contract, keeps_the_arrival_of_the_one_that_runs_the_completion_function) {
+TEST_P(barrier_contract, keeps_the_arrival_of_the_one_that_runs_the_completion_function) {
     auto const slow = [until = now_ms() + 2500] { static_cast<void>(eventually([=] { return now_ms() > until; })); };
-    barrier here{this->a, "name", 2, slow, {.ttl = 1s}};
-    barrier there{this->b, "name", 2, {.ttl = 1s}};
+    barrier here{a, "name", 2, slow, {.ttl = 1s}};
+    barrier there{b, "name", 2, {.ttl = 1s}};
     begun other{as_true(there.async_arrive_and_wait())};
-    ASSERT_TRUE(this->have_arrived(1));
+    ASSERT_TRUE(have_arrived(1));
     here.arrive_and_wait();  // on a thread that may be busy
     EXPECT_TRUE(other.get());
 }
 
-TYPED_TEST(barrier_contract, lets_who_comes_while_the_completion_function_runs_into_the_next_generation) {
+TEST_P(barrier_contract, lets_who_comes_while_the_completion_function_runs_into_the_next_generation) {
     std::atomic<bool> go{false};
     std::atomic<bool> running{false};
-    barrier here{this->a, "name", 1, [&] {
-        running = true;
-        static_cast<void>(eventually([&] { return go.load(); }));
-    }};
-    barrier there{this->b, "name", 1};
+    barrier here{a, "name", 1, [&] {
+                     running = true;
+                     static_cast<void>(eventually([&] { return go.load(); }));
+                 }};
+    barrier there{b, "name", 1};
     std::thread runner{[&] { here.arrive_and_wait(); }};
     ASSERT_TRUE(eventually([&] { return running.load(); }));
-    EXPECT_FALSE(this->meet_for(this->b, there, 50ms)) << "it has not arrived, and nothing is broken";
+    EXPECT_FALSE(meet_for(b, there, 50ms)) << "it has not arrived, and nothing is broken";
     begun next{as_true(there.async_arrive_and_wait())};
-    auto const is_silent = [&] {
-        auto const before = scripts_run(this->server);
-        auto const until = now_ms() + 100;
-        while (now_ms() < until) {
-            if (scripts_run(this->server) != before) return false;
-        }
-        return true;
-    };
-    EXPECT_TRUE(eventually(is_silent)) << "nobody polls";
+    EXPECT_TRUE(falls_silent(server));
     EXPECT_FALSE(next.done());
     go = true;
     runner.join();
     EXPECT_TRUE(next.get());
 }
 
-TYPED_TEST(barrier_contract, goes_on_with_one_less_after_a_drop) {
-    begun first{as_true(this->of_a.async_arrive_and_wait())};
-    begun second{as_true(this->of_a.async_arrive_and_wait())};
-    ASSERT_TRUE(this->have_arrived(2));
-    this->drop(this->b, this->of_b);
+TEST_P(barrier_contract, goes_on_with_one_less_after_a_drop) {
+    begun first{as_true(of_a.async_arrive_and_wait())};
+    begun second{as_true(of_a.async_arrive_and_wait())};
+    ASSERT_TRUE(have_arrived(2));
+    drop(b, of_b);
     EXPECT_TRUE(first.get() && second.get());
-    this->drop(this->b, this->of_b);
-    EXPECT_EQ(this->arrived(), "1");
-    this->meet(this->a, this->of_a);
-    this->meet(this->a, this->of_a);
-    this->drop(this->a, this->of_a);
-    EXPECT_EQ(ending_of([&] { this->meet(this->a, this->of_a); }).reason, errc::count_mismatch) << "all dropped out";
+    drop(b, of_b);
+    EXPECT_EQ(arrived(), "1");
+    meet(a, of_a);
+    meet(a, of_a);
+    drop(a, of_a);
+    EXPECT_EQ(ending_of([&] { meet(a, of_a); }).reason, errc::count_mismatch) << "all dropped out";
 }
 
-TYPED_TEST(barrier_contract, refuses_another_number_and_what_it_cannot_use) {
-    begun one{this->of_a.async_arrive_and_wait_for(5s)};
-    ASSERT_TRUE(this->have_arrived(1));
-    barrier other{this->b, "name", 4};
-    EXPECT_EQ(ending_of([&] { this->meet(this->b, other); }).reason, errc::count_mismatch);
-    EXPECT_EQ(this->arrived(), "1");
+TEST_P(barrier_contract, refuses_another_number_and_what_it_cannot_use) {
+    begun one{of_a.async_arrive_and_wait_for(5s)};
+    ASSERT_TRUE(have_arrived(1));
+    barrier other{b, "name", 4};
+    EXPECT_EQ(ending_of([&] { meet(b, other); }).reason, errc::count_mismatch);
+    EXPECT_EQ(arrived(), "1");
     EXPECT_FALSE(one.done()) << "a refusal breaks nothing";
-    EXPECT_EQ(ending_of([&] { barrier{this->a, "x", 0}; }).reason, errc::invalid_argument);
-    EXPECT_EQ(ending_of([&] { barrier{this->a, "x", 2001}; }).reason, errc::invalid_argument);
-    EXPECT_EQ(ending_of([&] { barrier{this->a, "", 1}; }).reason, errc::invalid_argument);
-    this->server.must({"SET", "lockstep:{taken}:barrier", "mine"});
-    barrier taken{this->a, "taken", 1};
-    EXPECT_EQ(ending_of([&] { this->meet(this->a, taken); }).reason, errc::server);
+    EXPECT_EQ(ending_of([&] { barrier{a, "x", 0}; }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { barrier{a, "x", 2001}; }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { barrier{a, "", 1}; }).reason, errc::invalid_argument);
+    server_of("taken").must({"SET", "lockstep:{taken}:barrier", "mine"});
+    barrier taken{a, "taken", 1};
+    EXPECT_EQ(ending_of([&] { meet(a, taken); }).reason, errc::server);
 }
 
-TYPED_TEST(barrier_contract, does_not_poll) {
-    begun one{as_true(this->of_a.async_arrive_and_wait())};
-    begun two{as_true(this->of_b.async_arrive_and_wait())};
-    ASSERT_TRUE(this->have_arrived(2));
-    auto const before = scripts_run(this->server);
-    auto const until = now_ms() + 300;
-    while (now_ms() < until) EXPECT_EQ(scripts_run(this->server), before);
-    this->meet(this->a, this->of_a);
+TEST_P(barrier_contract, does_not_poll) {
+    begun one{as_true(of_a.async_arrive_and_wait())};
+    begun two{as_true(of_b.async_arrive_and_wait())};
+    ASSERT_TRUE(have_arrived(2));
+    EXPECT_TRUE(falls_silent(server));
+    meet(a, of_a);
     EXPECT_TRUE(one.get() && two.get());
 }
 

@@ -1,4 +1,4 @@
-// What a broadcast event promises, for the blocking and the coroutine form; then under faults and on the other topologies.
+// What a broadcast event promises, in both forms on every topology; then under faults.
 #include <lockstep/broadcast_event.hpp>
 
 #include "gate_support.hpp"
@@ -11,161 +11,158 @@ namespace {
 
 std::string const key = "lockstep:{name}:broadcast";
 
-template <class Form>
-class broadcast_event_contract : public testing::Test {
+class broadcast_event_contract : public contract {
 protected:
     void set(client& by, broadcast_event& which) {
-        run_in<Form>(
+        run(
             by, [&] { which.set(); }, [&] { return which.async_set(); });
     }
     void clear(client& by, broadcast_event& which) {
-        run_in<Form>(
+        run(
             by, [&] { which.clear(); }, [&] { return which.async_clear(); });
     }
     bool is_set(client& by, broadcast_event& which) {
-        return Form::run(
+        return run(
             by, [&] { return which.is_set(); }, [&] { return which.async_is_set(); });
     }
     void wait(client& by, broadcast_event& which, std::stop_token token = {}) {
-        run_in<Form>(
+        run(
             by, [&] { which.wait(token); }, [&] { return with_stop_token(which.async_wait(), token); });
     }
     bool wait_for(client& by, broadcast_event& which, std::chrono::milliseconds time) {
-        return Form::run(
+        return run(
             by, [&] { return which.wait_for(time); }, [&] { return which.async_wait_for(time); });
     }
 
-    redis_server server;
-    client a{server.url()};
-    client b{server.url()};
     broadcast_event of_a{a, "name"};
     broadcast_event of_b{b, "name"};
 };
-TYPED_TEST_SUITE(broadcast_event_contract, forms, form_names);
+LOCKSTEP_CONTRACT(broadcast_event_contract);
 
-TYPED_TEST(broadcast_event_contract, stays_set_until_it_is_cleared) {
-    EXPECT_FALSE(this->is_set(this->a, this->of_a));
-    this->set(this->a, this->of_a);
-    EXPECT_TRUE(this->is_set(this->b, this->of_b));
-    this->wait(this->a, this->of_a);
-    this->wait(this->b, this->of_b);
-    this->set(this->b, this->of_b);
-    this->clear(this->b, this->of_b);
-    EXPECT_FALSE(this->is_set(this->a, this->of_a));
-    EXPECT_FALSE(this->wait_for(this->a, this->of_a, 20ms));
-    EXPECT_FALSE(this->wait_for(this->a, this->of_a, 0ms));
-    this->set(this->a, this->of_a);
-    EXPECT_TRUE(this->wait_for(this->b, this->of_b, 0ms));
-    EXPECT_TRUE(this->of_b.wait_until(std::chrono::system_clock::now() + 5s));
+TEST_P(broadcast_event_contract, stays_set_until_it_is_cleared) {
+    EXPECT_FALSE(is_set(a, of_a));
+    set(a, of_a);
+    EXPECT_TRUE(is_set(b, of_b));
+    wait(a, of_a);
+    wait(b, of_b);
+    set(b, of_b);
+    clear(b, of_b);
+    EXPECT_FALSE(is_set(a, of_a));
+    EXPECT_FALSE(wait_for(a, of_a, 20ms));
+    EXPECT_FALSE(wait_for(a, of_a, 0ms));
+    set(a, of_a);
+    EXPECT_TRUE(wait_for(b, of_b, 0ms));
+    EXPECT_TRUE(of_b.wait_until(std::chrono::system_clock::now() + 5s));
 }
 
-TYPED_TEST(broadcast_event_contract, wakes_all_in_all_processes) {
+TEST_P(broadcast_event_contract, wakes_all_in_all_processes) {
     std::vector<begun<bool>> waiting;
     for (int i = 0; i < 50; ++i) {
-        waiting.emplace_back(as_true(this->of_a.async_wait()));
-        waiting.emplace_back(as_true(this->of_b.async_wait()));
+        waiting.emplace_back(as_true(of_a.async_wait()));
+        waiting.emplace_back(as_true(of_b.async_wait()));
     }
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 2; }));
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 2; }));
     for (auto const& one : waiting) EXPECT_FALSE(one.done());
-    client c{this->server.url()};
+    client c{url()};
     broadcast_event of_c{c, "name"};
-    this->set(c, of_c);
+    set(c, of_c);
     for (auto const& one : waiting) EXPECT_TRUE(one.get());
-    EXPECT_EQ(clients_waiting(this->server, key), 0);
+    EXPECT_EQ(clients_waiting(server, key), 0);
 }
 
-TYPED_TEST(broadcast_event_contract, wakes_who_waited_when_it_was_set_though_it_was_cleared_at_once) {
+TEST_P(broadcast_event_contract, wakes_who_waited_when_it_was_set_though_it_was_cleared_at_once) {
     std::vector<begun<bool>> waiting;
-    for (int i = 0; i < 5; ++i) waiting.emplace_back(as_true(this->of_a.async_wait()));
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
-    EXPECT_EQ(this->a.template command<std::string>("PING"), "PONG");  // behind the answer: they know what they have seen
+    for (int i = 0; i < 5; ++i) waiting.emplace_back(as_true(of_a.async_wait()));
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
+    catch_up(a);  // they know what they have seen
     // Both in one write, so that it is cleared when those who wait ask again.
     std::optional<begun<bool>> first;
     std::optional<begun<bool>> second;
-    sync_wait(in_turn_of(this->b, [&] {
-        first.emplace(as_true(this->of_b.async_set()));
-        second.emplace(as_true(this->of_b.async_clear()));
+    sync_wait(in_turn_of(b, [&] {
+        first.emplace(as_true(of_b.async_set()));
+        second.emplace(as_true(of_b.async_clear()));
         return true;
     }));
     EXPECT_TRUE(first->get() && second->get());
     for (auto const& one : waiting) EXPECT_TRUE(one.get());
-    EXPECT_FALSE(this->wait_for(this->a, this->of_a, 20ms)) << "who comes after that waits";
+    EXPECT_FALSE(wait_for(a, of_a, 20ms)) << "who comes after that waits";
 }
 
-TYPED_TEST(broadcast_event_contract, asks_and_registers_once_for_all_who_wait_and_then_is_silent) {
-    this->set(this->a, this->of_a);  // both connections are up and know the scripts
-    this->clear(this->b, this->of_b);
-    EXPECT_FALSE(this->wait_for(this->a, this->of_a, 5ms));
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 0; }));
-    auto const before = scripts_run(this->server);
+TEST_P(broadcast_event_contract, asks_and_registers_once_for_all_who_wait_and_then_is_silent) {
+    set(a, of_a);  // both connections are up and know the scripts
+    clear(b, of_b);
+    EXPECT_FALSE(wait_for(a, of_a, 5ms));
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 0; }));
+    catch_up(a);  // and it is subscribed
+    auto const before = scripts_run(server);
     std::vector<begun<bool>> waiting;
-    sync_wait(in_turn_of(this->a, [&] {
-        for (int i = 0; i < 1000; ++i) waiting.emplace_back(as_true(this->of_a.async_wait()));
+    sync_wait(in_turn_of(a, [&] {
+        for (int i = 0; i < 1000; ++i) waiting.emplace_back(as_true(of_a.async_wait()));
         return true;
     }));
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
     auto const until = now_ms() + 300;
-    while (now_ms() < until) EXPECT_EQ(scripts_run(this->server), before + 1) << "nobody polls";
-    this->set(this->b, this->of_b);
+    while (now_ms() < until) EXPECT_EQ(scripts_run(server), before + 1) << "nobody polls";
+    set(b, of_b);
     for (auto const& one : waiting) EXPECT_TRUE(one.get());
-    EXPECT_EQ(scripts_run(this->server), before + 3) << "set, and one question for all";
+    EXPECT_EQ(scripts_run(server), before + 3) << "set, and one question for all";
 }
 
-TYPED_TEST(broadcast_event_contract, leaves_nothing_after_timeouts_and_cancellations) {
-    EXPECT_FALSE(this->wait_for(this->a, this->of_a, 30ms));
-    EXPECT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 0; }));
-    broadcast_event impatient{this->a, "name", {.wait_limit = 30ms}};
-    EXPECT_EQ(ending_of([&] { this->wait(this->a, impatient); }).reason, errc::timeout);
+TEST_P(broadcast_event_contract, leaves_nothing_after_timeouts_and_cancellations) {
+    EXPECT_FALSE(wait_for(a, of_a, 30ms));
+    EXPECT_TRUE(eventually([&] { return clients_waiting(server, key) == 0; }));
+    broadcast_event impatient{a, "name", {.wait_limit = 30ms}};
+    EXPECT_EQ(ending_of([&] { wait(a, impatient); }).reason, errc::timeout);
     std::stop_source stop;
-    begun waiting{with_stop_token(as_true(this->of_a.async_wait()), stop.get_token())};
-    begun other{as_true(this->of_a.async_wait())};
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
+    begun waiting{with_stop_token(as_true(of_a.async_wait()), stop.get_token())};
+    begun other{as_true(of_a.async_wait())};
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
     stop.request_stop();
     EXPECT_EQ(ending_of([&] { waiting.get(); }).reason, errc::cancelled);
-    mutex_in<TypeParam>::run_turn(this->a);
-    EXPECT_EQ(clients_waiting(this->server, key), 1) << "another one still waits";
-    this->set(this->b, this->of_b);
+    run_turn(a);
+    EXPECT_EQ(clients_waiting(server, key), 1) << "another one still waits";
+    set(b, of_b);
     EXPECT_TRUE(other.get());
-    this->clear(this->b, this->of_b);
-    EXPECT_EQ(ending_of([&] { this->wait(this->a, this->of_a, stop.get_token()); }).reason, errc::cancelled);
-    EXPECT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 0; }));
+    clear(b, of_b);
+    EXPECT_EQ(ending_of([&] { wait(a, of_a, stop.get_token()); }).reason, errc::cancelled);
+    EXPECT_TRUE(eventually([&] { return clients_waiting(server, key) == 0; }));
 }
 
-TYPED_TEST(broadcast_event_contract, frees_the_place_of_a_coroutine_that_is_destroyed) {
+TEST_P(broadcast_event_contract, frees_the_place_of_a_coroutine_that_is_destroyed) {
     {
-        auto work = this->of_a.async_wait();
+        auto work = of_a.async_wait();
         std::optional<task<bool>> frame{as_true(std::move(work))};
         std::coroutine_handle<> const started = detail::task_access::frame(*frame);
-        sync_wait(in_turn_of(this->a, [&] {
+        sync_wait(in_turn_of(a, [&] {
             started.resume();
             return true;
         }));
-        ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
-        sync_wait(in_turn_of(this->a, [&] {
+        ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
+        sync_wait(in_turn_of(a, [&] {
             frame.reset();  // there, where nobody can be resuming it
             return true;
         }));
     }
-    EXPECT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 0; }));
+    EXPECT_TRUE(eventually([&] { return clients_waiting(server, key) == 0; }));
 }
 
-TYPED_TEST(broadcast_event_contract, ends_waiting_when_the_client_closes_and_takes_its_registration_back) {
-    begun waiting{as_true(this->of_a.async_wait())};
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
-    this->a.close();
-    EXPECT_EQ(clients_waiting(this->server, key), 0);
+TEST_P(broadcast_event_contract, ends_waiting_when_the_client_closes_and_takes_its_registration_back) {
+    begun waiting{as_true(of_a.async_wait())};
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
+    a.close();
+    EXPECT_EQ(clients_waiting(server, key), 0);
     EXPECT_EQ(ending_of([&] { waiting.get(); }).reason, errc::cancelled);
-    EXPECT_EQ(ending_of([&] { this->wait(this->a, this->of_a); }).reason, errc::cancelled);
-    EXPECT_EQ(ending_of([&] { this->set(this->a, this->of_a); }).reason, errc::cancelled);
+    EXPECT_EQ(ending_of([&] { wait(a, of_a); }).reason, errc::cancelled);
+    EXPECT_EQ(ending_of([&] { set(a, of_a); }).reason, errc::cancelled);
 }
 
-TYPED_TEST(broadcast_event_contract, refuses_what_it_cannot_use) {
-    EXPECT_EQ(ending_of([&] { broadcast_event{this->a, ""}; }).reason, errc::invalid_argument);
-    EXPECT_EQ(ending_of([&] { broadcast_event{this->a, "x", {.retention = 0ms}}; }).reason, errc::invalid_argument);
-    this->server.must({"SET", key, "mine"});
-    EXPECT_EQ(ending_of([&] { this->wait(this->a, this->of_a); }).reason, errc::server);
-    EXPECT_EQ(ending_of([&] { this->set(this->a, this->of_a); }).reason, errc::server);
-    EXPECT_EQ(this->server.must({"GET", key}).text, "mine");
+TEST_P(broadcast_event_contract, refuses_what_it_cannot_use) {
+    EXPECT_EQ(ending_of([&] { broadcast_event{a, ""}; }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { broadcast_event{a, "x", {.retention = 0ms}}; }).reason, errc::invalid_argument);
+    server.must({"SET", key, "mine"});
+    EXPECT_EQ(ending_of([&] { wait(a, of_a); }).reason, errc::server);
+    EXPECT_EQ(ending_of([&] { set(a, of_a); }).reason, errc::server);
+    EXPECT_EQ(server.must({"GET", key}).text, "mine");
 }
 
 class broadcast_event_faults : public testing::Test {
@@ -225,7 +222,8 @@ TEST_F(broadcast_event_faults, a_waiter_survives_a_cut_and_waits_on) {
     ASSERT_TRUE(eventually([&] { return far.statistics().connects > connects; }));
     server.must({"DEL", key});  // and the server forgets it
     proxy.cut();
-    ASSERT_TRUE(eventually([&] { return far.statistics().connects > connects + 1 && clients_waiting(server, key) == 1; }));
+    ASSERT_TRUE(
+        eventually([&] { return far.statistics().connects > connects + 1 && clients_waiting(server, key) == 1; }));
     here.set();
     EXPECT_TRUE(waiting.get());
 }
@@ -260,7 +258,7 @@ TEST_F(broadcast_event_faults, who_comes_after_a_clear_is_not_freed_by_an_older_
     ASSERT_TRUE(eventually([&] { return scripts_run(server) == before + 1; }));  // answered: it is set
     here.clear();
     begun late{there.async_wait_for(700ms)};
-    mutex_in<blocking>::run_turn(far);
+    run_turn(far);
     proxy.heal();
     EXPECT_TRUE(middle.get());
     EXPECT_FALSE(late.get());

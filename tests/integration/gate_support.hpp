@@ -1,11 +1,11 @@
-// What the tests of broadcast events, latches and barriers share: both forms of a call, and a look at the server's side of the object.
+// What the tests of broadcast events, latches and barriers share: a look at the server's side of the object.
 #pragma once
 
 #include "lease_support.hpp"
 #include "support/cluster.hpp"
+#include "support/contract.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_proxy.hpp"
-#include "support/forms.hpp"
 #include "support/redis_server.hpp"
 #include "support/sentinel_group.hpp"
 #include "topology_support.hpp"
@@ -16,18 +16,6 @@
 #include <vector>
 
 namespace lockstep::test {
-
-/// A call that returns nothing, in the form of the test.
-template <class Form, class F, class G>
-void run_in(client& by, F call, G async_call) {
-    Form::run(
-        by,
-        [&] {
-            call();
-            return true;
-        },
-        [&] { return as_true(async_call()); });
-}
 
 /// How many fields of more than one letter begin with this one: waiting clients c, sessions n, arrivals h.
 inline int fields_of(redis_server& server, std::string const& key, char letter) {
@@ -42,5 +30,16 @@ inline int clients_waiting(redis_server& server, std::string const& key) { retur
 
 /// How many commands clients sent, but for PING and the test's own looks.
 inline long scripts_run(redis_server& server) { return calls_of(server, "evalsha") + calls_of(server, "eval"); }
+
+/// Nobody polls: no script has run for a while.
+inline bool falls_silent(redis_server& server) {
+    return eventually([&] {
+        auto const before = scripts_run(server);
+        for (auto const until = now_ms() + 300; now_ms() < until;) {
+            if (scripts_run(server) != before) return false;
+        }
+        return true;
+    });
+}
 
 }  // namespace lockstep::test

@@ -1,4 +1,4 @@
-// What a latch promises, for the blocking and the coroutine form; then under faults and on the other topologies.
+// What a latch promises, in both forms on every topology; then under faults.
 #include <lockstep/latch.hpp>
 
 #include "gate_support.hpp"
@@ -11,147 +11,141 @@ namespace {
 
 std::string const key = "lockstep:{name}:latch";
 
-template <class Form>
-class latch_contract : public testing::Test {
+class latch_contract : public contract {
 protected:
     void count_down(client& by, latch& which, std::int64_t n = 1) {
-        run_in<Form>(
+        run(
             by, [&] { which.count_down(n); }, [&] { return which.async_count_down(n); });
     }
     bool try_wait(client& by, latch& which) {
-        return Form::run(
+        return run(
             by, [&] { return which.try_wait(); }, [&] { return which.async_try_wait(); });
     }
     void wait(client& by, latch& which, std::stop_token token = {}) {
-        run_in<Form>(
+        run(
             by, [&] { which.wait(token); }, [&] { return with_stop_token(which.async_wait(), token); });
     }
     bool wait_for(client& by, latch& which, std::chrono::milliseconds time) {
-        return Form::run(
+        return run(
             by, [&] { return which.wait_for(time); }, [&] { return which.async_wait_for(time); });
     }
     std::string left() { return server.must({"HGET", key, "l"}).text; }
 
-    redis_server server;
-    client a{server.url()};
-    client b{server.url()};
     latch of_a{a, "name", 3};
     latch of_b{b, "name", 3};
 };
-TYPED_TEST_SUITE(latch_contract, forms, form_names);
+LOCKSTEP_CONTRACT(latch_contract);
 
-TYPED_TEST(latch_contract, opens_when_it_is_counted_down_and_stays_open) {
-    EXPECT_FALSE(this->try_wait(this->a, this->of_a));
-    this->count_down(this->a, this->of_a);
-    this->count_down(this->b, this->of_b);
-    EXPECT_FALSE(this->wait_for(this->a, this->of_a, 20ms));
-    EXPECT_FALSE(this->wait_for(this->b, this->of_b, 0ms));
-    this->count_down(this->a, this->of_a);
-    EXPECT_TRUE(this->try_wait(this->b, this->of_b));
-    this->wait(this->a, this->of_a);
-    EXPECT_TRUE(this->wait_for(this->b, this->of_b, 0ms));
-    EXPECT_TRUE(this->of_b.wait_until(std::chrono::system_clock::now() + 5s));
-    EXPECT_EQ(ending_of([&] { this->count_down(this->a, this->of_a); }).reason, errc::invalid_argument) << "nothing is left";
-    latch open{this->a, "open from the start", 0};
-    this->wait(this->a, open);
+TEST_P(latch_contract, opens_when_it_is_counted_down_and_stays_open) {
+    EXPECT_FALSE(try_wait(a, of_a));
+    count_down(a, of_a);
+    count_down(b, of_b);
+    EXPECT_FALSE(wait_for(a, of_a, 20ms));
+    EXPECT_FALSE(wait_for(b, of_b, 0ms));
+    count_down(a, of_a);
+    EXPECT_TRUE(try_wait(b, of_b));
+    wait(a, of_a);
+    EXPECT_TRUE(wait_for(b, of_b, 0ms));
+    EXPECT_TRUE(of_b.wait_until(std::chrono::system_clock::now() + 5s));
+    EXPECT_EQ(ending_of([&] { count_down(a, of_a); }).reason, errc::invalid_argument) << "nothing is left";
+    latch open{a, "open from the start", 0};
+    wait(a, open);
 }
 
-TYPED_TEST(latch_contract, wakes_all_in_all_processes) {
+TEST_P(latch_contract, wakes_all_in_all_processes) {
     std::vector<begun<bool>> waiting;
     for (int i = 0; i < 50; ++i) {
-        waiting.emplace_back(as_true(this->of_a.async_wait()));
-        waiting.emplace_back(as_true(this->of_b.async_wait()));
+        waiting.emplace_back(as_true(of_a.async_wait()));
+        waiting.emplace_back(as_true(of_b.async_wait()));
     }
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 2; }));
-    this->count_down(this->a, this->of_a, 2);
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 2; }));
+    count_down(a, of_a, 2);
     for (auto const& one : waiting) EXPECT_FALSE(one.done());
-    this->count_down(this->b, this->of_b);
+    count_down(b, of_b);
     for (auto const& one : waiting) EXPECT_TRUE(one.get());
-    EXPECT_EQ(clients_waiting(this->server, key), 0);
+    EXPECT_EQ(clients_waiting(server, key), 0);
 }
 
-TYPED_TEST(latch_contract, can_be_arrived_at_and_waited_for_at_once) {
-    begun first{as_true(this->of_a.async_arrive_and_wait())};
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
-    EXPECT_EQ(this->left(), "2");
-    run_in<TypeParam>(
-        this->b, [&] { this->of_b.arrive_and_wait(2); }, [&] { return this->of_b.async_arrive_and_wait(2); });
+TEST_P(latch_contract, can_be_arrived_at_and_waited_for_at_once) {
+    begun first{as_true(of_a.async_arrive_and_wait())};
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
+    EXPECT_EQ(left(), "2");
+    run(
+        b, [&] { of_b.arrive_and_wait(2); }, [&] { return of_b.async_arrive_and_wait(2); });
     EXPECT_TRUE(first.get());
 }
 
-TYPED_TEST(latch_contract, counts_each_of_many_at_once) {
-    latch large{this->a, "large", 500};
+TEST_P(latch_contract, counts_each_of_many_at_once) {
+    latch large{a, "large", 500};
     std::vector<begun<bool>> counting;
     for (int i = 0; i < 500; ++i) counting.emplace_back(as_true(large.async_count_down()));
     for (auto const& one : counting) EXPECT_TRUE(one.get());
-    EXPECT_TRUE(this->try_wait(this->a, large));
+    EXPECT_TRUE(try_wait(a, large));
 }
 
-TYPED_TEST(latch_contract, is_silent_while_many_wait) {
-    EXPECT_FALSE(this->try_wait(this->a, this->of_a));
+TEST_P(latch_contract, is_silent_while_many_wait) {
+    EXPECT_FALSE(try_wait(a, of_a));
     std::vector<begun<bool>> waiting;
-    sync_wait(in_turn_of(this->a, [&] {
-        for (int i = 0; i < 1000; ++i) waiting.emplace_back(as_true(this->of_a.async_wait()));
+    sync_wait(in_turn_of(a, [&] {
+        for (int i = 0; i < 1000; ++i) waiting.emplace_back(as_true(of_a.async_wait()));
         return true;
     }));
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
-    auto const before = scripts_run(this->server);
-    auto const until = now_ms() + 300;
-    while (now_ms() < until) EXPECT_EQ(scripts_run(this->server), before) << "nobody polls";
-    EXPECT_LE(before, 4) << "one question for all";
-    this->count_down(this->a, this->of_a, 3);
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
+    EXPECT_TRUE(falls_silent(server));
+    EXPECT_LE(scripts_run(server), 5) << "one question for all, and one when it is told that it will be told";
+    count_down(a, of_a, 3);
     for (auto const& one : waiting) EXPECT_TRUE(one.get());
 }
 
-TYPED_TEST(latch_contract, leaves_nothing_after_timeouts_and_cancellations) {
-    EXPECT_FALSE(this->wait_for(this->a, this->of_a, 30ms));
-    EXPECT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 0; }));
-    latch impatient{this->a, "name", 3, {.wait_limit = 30ms}};
-    EXPECT_EQ(ending_of([&] { this->wait(this->a, impatient); }).reason, errc::timeout);
+TEST_P(latch_contract, leaves_nothing_after_timeouts_and_cancellations) {
+    EXPECT_FALSE(wait_for(a, of_a, 30ms));
+    EXPECT_TRUE(eventually([&] { return clients_waiting(server, key) == 0; }));
+    latch impatient{a, "name", 3, {.wait_limit = 30ms}};
+    EXPECT_EQ(ending_of([&] { wait(a, impatient); }).reason, errc::timeout);
     std::stop_source stop;
-    begun waiting{with_stop_token(as_true(this->of_a.async_wait()), stop.get_token())};
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
+    begun waiting{with_stop_token(as_true(of_a.async_wait()), stop.get_token())};
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
     stop.request_stop();
     EXPECT_EQ(ending_of([&] { waiting.get(); }).reason, errc::cancelled);
-    EXPECT_EQ(ending_of([&] { this->wait(this->a, this->of_a, stop.get_token()); }).reason, errc::cancelled);
-    EXPECT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 0; }));
-    EXPECT_EQ(this->left(), "3");
+    EXPECT_EQ(ending_of([&] { wait(a, of_a, stop.get_token()); }).reason, errc::cancelled);
+    EXPECT_TRUE(eventually([&] { return clients_waiting(server, key) == 0; }));
+    EXPECT_EQ(left(), "3");
 }
 
-TYPED_TEST(latch_contract, ends_waiting_when_the_client_closes_and_takes_its_registration_back) {
-    begun waiting{as_true(this->of_a.async_wait())};
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
-    this->a.close();
-    EXPECT_EQ(clients_waiting(this->server, key), 0);
+TEST_P(latch_contract, ends_waiting_when_the_client_closes_and_takes_its_registration_back) {
+    begun waiting{as_true(of_a.async_wait())};
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
+    a.close();
+    EXPECT_EQ(clients_waiting(server, key), 0);
     EXPECT_EQ(ending_of([&] { waiting.get(); }).reason, errc::cancelled);
 }
 
-TYPED_TEST(latch_contract, refuses_another_count_and_what_it_cannot_use) {
-    this->count_down(this->a, this->of_a);
-    latch other{this->b, "name", 4};
-    EXPECT_EQ(ending_of([&] { this->count_down(this->b, other); }).reason, errc::count_mismatch);
-    EXPECT_EQ(ending_of([&] { this->wait(this->b, other); }).reason, errc::count_mismatch);
-    EXPECT_EQ(ending_of([&] { static_cast<void>(this->try_wait(this->b, other)); }).reason, errc::count_mismatch);
-    EXPECT_EQ(ending_of([&] { this->count_down(this->a, this->of_a, 3); }).reason, errc::invalid_argument);
-    EXPECT_EQ(ending_of([&] { this->count_down(this->a, this->of_a, 0); }).reason, errc::invalid_argument);
-    EXPECT_EQ(this->left(), "2");
-    EXPECT_EQ(ending_of([&] { latch{this->a, "x", -1}; }).reason, errc::invalid_argument);
-    EXPECT_EQ(ending_of([&] { latch{this->a, "", 1}; }).reason, errc::invalid_argument);
-    this->server.must({"SET", "lockstep:{taken}:latch", "mine"});
-    latch taken{this->a, "taken", 1};
-    EXPECT_EQ(ending_of([&] { this->count_down(this->a, taken); }).reason, errc::server);
+TEST_P(latch_contract, refuses_another_count_and_what_it_cannot_use) {
+    count_down(a, of_a);
+    latch other{b, "name", 4};
+    EXPECT_EQ(ending_of([&] { count_down(b, other); }).reason, errc::count_mismatch);
+    EXPECT_EQ(ending_of([&] { wait(b, other); }).reason, errc::count_mismatch);
+    EXPECT_EQ(ending_of([&] { static_cast<void>(try_wait(b, other)); }).reason, errc::count_mismatch);
+    EXPECT_EQ(ending_of([&] { count_down(a, of_a, 3); }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { count_down(a, of_a, 0); }).reason, errc::invalid_argument);
+    EXPECT_EQ(left(), "2");
+    EXPECT_EQ(ending_of([&] { latch{a, "x", -1}; }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { latch{a, "", 1}; }).reason, errc::invalid_argument);
+    server_of("taken").must({"SET", "lockstep:{taken}:latch", "mine"});
+    latch taken{a, "taken", 1};
+    EXPECT_EQ(ending_of([&] { count_down(a, taken); }).reason, errc::server);
 }
 
-TYPED_TEST(latch_contract, that_the_server_forgot_begins_anew) {
-    this->count_down(this->a, this->of_a, 2);
-    begun waiting{as_true(this->of_b.async_wait())};
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
-    this->server.must({"DEL", key});
-    this->count_down(this->a, this->of_a, 2);
-    EXPECT_EQ(this->left(), "1");
-    begun second{as_true(this->of_b.async_wait())};  // asks, for the first one too
-    ASSERT_TRUE(eventually([&] { return clients_waiting(this->server, key) == 1; }));
-    this->count_down(this->a, this->of_a);
+TEST_P(latch_contract, that_the_server_forgot_begins_anew) {
+    count_down(a, of_a, 2);
+    begun waiting{as_true(of_b.async_wait())};
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
+    server.must({"DEL", key});
+    count_down(a, of_a, 2);
+    EXPECT_EQ(left(), "1");
+    begun second{as_true(of_b.async_wait())};  // asks, for the first one too
+    ASSERT_TRUE(eventually([&] { return clients_waiting(server, key) == 1; }));
+    count_down(a, of_a);
     EXPECT_TRUE(waiting.get());
     EXPECT_TRUE(second.get());
 }

@@ -1,4 +1,4 @@
-// What the tests of leases share: a mutex in both forms, and a look at the server's side of a lock.
+// What the tests of leases share: a look at the server's side of what is held.
 #pragma once
 
 #include "scripts/all.hpp"
@@ -12,46 +12,6 @@
 #include <string>
 
 namespace lockstep::test {
-
-inline task<bool> as_true(task<void> work) {
-    co_await std::move(work);
-    co_return true;
-}
-
-/// What `call` returns on the client's I/O thread.
-template <class F>
-task<std::invoke_result_t<F>> in_turn_of(client const& of, F call) {
-    next_turn const turn{of};
-    co_await turn;
-    co_return call();
-}
-
-template <class Form>
-struct mutex_in {
-    static lease acquire(client& by, mutex& of, std::stop_token token = {}) {
-        return Form::run(
-            by, [&] { return of.acquire(token); }, [&] { return with_stop_token(of.async_acquire(), token); });
-    }
-    static std::optional<lease> try_acquire(client& by, mutex& of) {
-        return Form::run(
-            by, [&] { return of.try_acquire(); }, [&] { return of.async_try_acquire(); });
-    }
-    static std::optional<lease> try_acquire_for(client& by, mutex& of, std::chrono::milliseconds time) {
-        return Form::run(
-            by, [&] { return of.try_acquire_for(time); }, [&] { return of.async_try_acquire_for(time); });
-    }
-    static void release(client& by, lease& held) {
-        Form::run(
-            by,
-            [&] {
-                held.release();
-                return true;
-            },
-            [&] { return as_true(held.async_release()); });
-    }
-    /// What was begun before has arrived when this returns.
-    static void run_turn(client& by) { sync_wait(in_turn_of(by, [] { return true; })); }
-};
 
 inline reply lock_fields(redis_server& server, std::string const& name) {
     return server.must({"HGETALL", "lockstep:{" + name + "}:lock"});

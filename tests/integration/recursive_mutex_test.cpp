@@ -2,6 +2,7 @@
 #include <lockstep/recursive_mutex.hpp>
 
 #include "lease_support.hpp"
+#include "support/contract.hpp"
 
 #include <mutex>
 #include <thread>
@@ -9,49 +10,38 @@
 namespace lockstep::test {
 namespace {
 
-template <class Form>
-class recursive_mutex_contract : public testing::Test {
+class recursive_mutex_contract : public contract {
 protected:
-    static lease acquire(client& by, recursive_mutex::owner of) {
-        return Form::run(
-            by, [&] { return of.acquire(); }, [&] { return of.async_acquire(); });
-    }
-    static std::optional<lease> try_acquire(client& by, recursive_mutex::owner of) {
-        return Form::run(
-            by, [&] { return of.try_acquire(); }, [&] { return of.async_try_acquire(); });
-    }
+    int waiting() { return static_cast<int>(pool_numbers(server, "lockstep:{name}:recursive").waiting); }
 
-    redis_server server;
-    client a{server.url()};
-    client b{server.url()};
     recursive_mutex of_a{a, "name"};
     recursive_mutex of_b{b, "name"};
 };
-TYPED_TEST_SUITE(recursive_mutex_contract, forms, form_names);
+LOCKSTEP_CONTRACT(recursive_mutex_contract);
 
-TYPED_TEST(recursive_mutex_contract, lets_its_owner_in_again_with_the_same_fence) {
-    auto first = this->acquire(this->a, this->of_a.as("order-7"));
-    auto second = this->acquire(this->a, this->of_a.as("order-7"));
-    auto third = this->acquire(this->b, this->of_b.as("order-7"));
+TEST_P(recursive_mutex_contract, lets_its_owner_in_again_with_the_same_fence) {
+    auto first = acquire(a, of_a.as("order-7"));
+    auto second = acquire(a, of_a.as("order-7"));
+    auto third = acquire(b, of_b.as("order-7"));
     EXPECT_EQ(second.fence(), first.fence());
     EXPECT_EQ(third.fence(), first.fence()) << "also in another process";
-    EXPECT_FALSE(this->try_acquire(this->b, this->of_b.as("order-8")));
+    EXPECT_FALSE(try_acquire(b, of_b.as("order-8")));
     auto const fence = first.fence();
     first.release();
     second.release();
-    EXPECT_FALSE(this->try_acquire(this->b, this->of_b.as("order-8"))) << "one release per acquire";
+    EXPECT_FALSE(try_acquire(b, of_b.as("order-8"))) << "one release per acquire";
     third.release();
-    auto other = this->try_acquire(this->b, this->of_b.as("order-8"));
+    auto other = try_acquire(b, of_b.as("order-8"));
     ASSERT_TRUE(other);
     EXPECT_GT(other->fence(), fence);
 }
 
-TYPED_TEST(recursive_mutex_contract, goes_to_another_owner_when_the_last_hold_ends) {
-    auto first = this->acquire(this->a, this->of_a.as("x"));
-    auto second = this->acquire(this->a, this->of_a.as("x"));
-    begun next{this->of_b.as("y").async_acquire()};
-    ASSERT_TRUE(eventually([&] { return pool_numbers(this->server, "lockstep:{name}:recursive").waiting == 1; }));
-    auto again = this->acquire(this->a, this->of_a.as("x"));
+TEST_P(recursive_mutex_contract, goes_to_another_owner_when_the_last_hold_ends) {
+    auto first = acquire(a, of_a.as("x"));
+    auto second = acquire(a, of_a.as("x"));
+    begun next{of_b.as("y").async_acquire()};
+    ASSERT_TRUE(eventually([&] { return waiting() == 1; }));
+    auto again = acquire(a, of_a.as("x"));
     first.release();
     again.release();
     EXPECT_FALSE(next.done());
@@ -59,9 +49,9 @@ TYPED_TEST(recursive_mutex_contract, goes_to_another_owner_when_the_last_hold_en
     EXPECT_TRUE(next.get().valid());
 }
 
-TYPED_TEST(recursive_mutex_contract, refuses_bad_owners) {
+TEST_P(recursive_mutex_contract, refuses_bad_owners) {
     for (std::string const& bad : {std::string{}, std::string{"a b"}, std::string(257, 'x'), std::string{"a\nb"}}) {
-        EXPECT_EQ(ending_of([&] { static_cast<void>(this->of_a.as(bad)); }).reason, errc::invalid_argument) << bad;
+        EXPECT_EQ(ending_of([&] { static_cast<void>(of_a.as(bad)); }).reason, errc::invalid_argument) << bad;
     }
 }
 

@@ -42,6 +42,24 @@ task<T> in_next_turn(client const& of, F& make) {
     co_return co_await make();
 }
 
+inline task<bool> as_true(task<void> work) {
+    co_await std::move(work);
+    co_return true;
+}
+
+/// What `call` returns on the client's I/O thread.
+template <class F>
+task<std::invoke_result_t<F>> in_turn_of(client const& of, F call) {
+    next_turn const turn{of};
+    co_await turn;
+    co_return call();
+}
+
+/// What was begun before has been sent when this returns.
+inline void run_turn(client const& of) {
+    sync_wait(in_turn_of(of, [] { return true; }));
+}
+
 struct blocking {
     static constexpr char const* name = "blocking";
 

@@ -1,5 +1,6 @@
-// A program that takes a mutex when it is told to, so that a test can stop or kill it meanwhile.
-//   holder <url> <name> <ttl ms> <claim window ms>
+// A program that takes something when it is told to, so that a test can stop or kill it meanwhile.
+//   holder <kind> <url> <name> <ttl ms> <claim window ms>
+// The kinds are those of support/holdable.hpp, and event: then to acquire is to wait for a signal.
 // Answers each line of its input with one of its own:
 //   acquire   "held <fence>", when it has it
 //   release   "released"
@@ -7,12 +8,16 @@
 //   work      acts for as long as it may: "working" when it begins; "last <ns>" when it may not any more, the steady clock's time before
 //             it last found its lease valid; and "stopped" when the stop token has tripped
 // or with "failed: <why>". The end of its input ends it, in order.
+#include "../holdable.hpp"
+
 #include <lockstep/client.hpp>
-#include <lockstep/mutex.hpp>
+#include <lockstep/event.hpp>
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -34,9 +39,9 @@ void work(lockstep::lease const& held) {
     say("stopped");
 }
 
-void obey(std::string const& order, lockstep::mutex& mutex, lockstep::lease& held) {
+void obey(std::string const& order, std::function<lockstep::lease()> const& acquire, lockstep::lease& held) {
     if (order == "acquire") {
-        held = mutex.acquire();
+        held = acquire();
         say("held " + std::to_string(held.fence()));
     } else if (order == "release") {
         held.release();
@@ -50,17 +55,32 @@ void obey(std::string const& order, lockstep::mutex& mutex, lockstep::lease& hel
     }
 }
 
+std::function<lockstep::lease()> way_to_acquire(std::string const& kind, lockstep::client& by, std::string const& name,
+                                                lockstep::lease_options const& options) {
+    if (kind == "event") {
+        return [of = std::make_shared<lockstep::event>(by, name, options)] {
+            of->wait();
+            return lockstep::lease{};
+        };
+    }
+    using lockstep::test::holdable;
+    return [of = std::make_shared<holdable>(lockstep::test::kind_called(kind), by, name, options)] {
+        return of->acquire();
+    };
+}
+
 }  // namespace
 
 int main(int count, char** arguments) try {
-    if (count != 5) return 2;
-    lockstep::client client{{.url = arguments[1], .name = "holder"}};
-    lockstep::mutex mutex{client, arguments[2],
-                          {.ttl = milliseconds{std::stoi(arguments[3])}, .claim_window = milliseconds{std::stoi(arguments[4])}}};
+    if (count != 6) return 2;
+    lockstep::client client{{.url = arguments[2], .name = "holder"}};
+    lockstep::lease_options const options{.ttl = milliseconds{std::stoi(arguments[4])},
+                                          .claim_window = milliseconds{std::stoi(arguments[5])}};
+    auto const acquire = way_to_acquire(arguments[1], client, arguments[3], options);
     lockstep::lease held;
     for (std::string order; std::getline(std::cin, order);) {
         try {
-            obey(order, mutex, held);
+            obey(order, acquire, held);
         } catch (std::exception const& failure) {
             say(std::string{"failed: "} + failure.what());
         }

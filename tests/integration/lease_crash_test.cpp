@@ -1,39 +1,45 @@
-// Processes that die or sleep while they hold a mutex, wait for it, or have just been given it.
-#include "mutex_fault_support.hpp"
+// Processes that die or sleep while they hold something, wait for it, or have just been given it: the same for all kinds of which one hold
+// excludes another. Permits and readers that do not: pool_crash_test.cpp.
+#include "lease_fault_support.hpp"
 
 namespace lockstep::test {
 namespace {
 
-class mutex_after_a_crash : public testing::Test {
+class lease_after_a_crash : public testing::TestWithParam<kind> {
 protected:
     /// A place in the server's queue, by a client of its own, once it is there.
     struct place {
-        place(redis_server& server, lease_options const& options, int position) : by{server.url()}, of{by, "name", options} {
+        place(redis_server& server, lease_options const& options, int position)
+            : by{server.url()}, of{GetParam(), by, "name", options} {
             waiting.emplace(of.async_acquire());
-            if (!eventually([&] { return waiting_at(server, "name") == position; })) throw std::runtime_error{"it does not queue"};
+            record written{server, key_of(GetParam(), "name")};
+            if (!eventually([&] { return written.waiting() == position; }))
+                throw std::runtime_error{"it does not queue"};
         }
         client by;
-        mutex of;
+        holdable of;
         std::optional<begun<lease>> waiting{};
     };
 
     /// Queued by a process, once it is.
     void queue(holder_process& who, int position) {
         who.begin("acquire");
-        ASSERT_TRUE(eventually([&] { return waiting_at(server, "name") == position; }));
+        ASSERT_TRUE(eventually([&] { return written.waiting() == position; }));
     }
     std::chrono::milliseconds since(std::int64_t begin) { return std::chrono::milliseconds{now_ms() - begin}; }
 
     redis_server server;
+    record written{server, key_of(GetParam(), "name")};
 };
+INSTANTIATE_TEST_SUITE_P(with, lease_after_a_crash, exclusive_kinds(), kind_name);
 
-TEST_F(mutex_after_a_crash, of_its_holder_is_free_when_the_lease_has_run_out) {
-    holder_process holder{server.url(), "name", 1'200ms};
+TEST_P(lease_after_a_crash, of_its_holder_is_free_when_the_lease_has_run_out) {
+    holder_process holder{GetParam(), server.url(), 1'200ms};
     auto const fence = holder.acquire();
     place next{server, {}, 1};
     holder.process.stop();  // from here on no renewal is on its way
     auto const begin = now_ms();
-    auto const left = left_at(server, "name");
+    auto const left = written.left();
     holder.process.kill();
     auto got = next.waiting->get();
     EXPECT_GE(since(begin), left - 2ms);
@@ -42,15 +48,15 @@ TEST_F(mutex_after_a_crash, of_its_holder_is_free_when_the_lease_has_run_out) {
     EXPECT_TRUE(got.valid());
 }
 
-TEST_F(mutex_after_a_crash, of_its_holder_is_not_free_a_moment_before) {
-    holder_process holder{server.url(), "name", 500ms};
+TEST_P(lease_after_a_crash, of_its_holder_is_not_free_a_moment_before) {
+    holder_process holder{GetParam(), server.url(), 500ms};
     auto const fence = holder.acquire();
     holder.process.stop();
     auto const begin = now_ms();
-    auto const left = left_at(server, "name");
+    auto const left = written.left();
     holder.process.kill();
     client by{server.url()};
-    mutex of{by, "name"};
+    holdable of{GetParam(), by, "name"};
     std::optional<lease> got;
     while (!got && since(begin) < left + 200ms + load_slack) got = of.try_acquire();
     ASSERT_TRUE(got);
@@ -59,11 +65,11 @@ TEST_F(mutex_after_a_crash, of_its_holder_is_not_free_a_moment_before) {
 }
 
 // The dead one was never told: nobody hears for it any more.
-TEST_F(mutex_after_a_crash, of_a_waiter_goes_to_the_next_at_once) {
+TEST_P(lease_after_a_crash, of_a_waiter_goes_to_the_next_at_once) {
     client by{server.url()};
-    mutex of{by, "name", {.claim_window = 20s}};
+    holdable of{GetParam(), by, "name", {.claim_window = 20s}};
     auto held = of.acquire();
-    holder_process dead{server.url(), "name", 30s, 20s};
+    holder_process dead{GetParam(), server.url(), 30s, 20s};
     queue(dead, 1);
     place next{server, {.claim_window = 20s}, 2};
     dead.process.kill();
@@ -73,39 +79,39 @@ TEST_F(mutex_after_a_crash, of_a_waiter_goes_to_the_next_at_once) {
     held.release();
     EXPECT_TRUE(next.waiting->get().valid());
     EXPECT_LE(since(begin), 50ms + load_slack) << "and not after the claim window";
-    EXPECT_TRUE(eventually([&] { return waiting_at(server, "name") == 0; }));
+    EXPECT_TRUE(eventually([&] { return written.waiting() == 0; }));
 }
 
-TEST_F(mutex_after_a_crash, of_one_that_was_offered_it_goes_on_after_the_claim_window) {
+TEST_P(lease_after_a_crash, of_one_that_was_offered_it_goes_on_after_the_claim_window) {
     for (bool const killed : {true, false}) {
         SCOPED_TRACE(killed ? "killed" : "stopped");
         client by{server.url()};
-        mutex of{by, "name"};
+        holdable of{GetParam(), by, "name"};
         auto held = of.acquire();
-        holder_process chosen{server.url(), "name"};
+        holder_process chosen{GetParam(), server.url()};
         queue(chosen, 1);
         place next{server, {}, 2};
         chosen.process.stop();
         auto const begin = now_ms();
         held.release();
-        ASSERT_EQ(state_at(server, "name"), "offered");
+        ASSERT_TRUE(written.offered());
         if (killed) chosen.process.kill();
         auto got = next.waiting->get();
         EXPECT_GE(since(begin), 499ms) << "it had its chance";
         EXPECT_LE(since(begin), 500ms + 50ms + load_slack);
         if (killed) continue;
         chosen.process.cont();
-        ASSERT_TRUE(eventually([&] { return waiting_at(server, "name") == 1; })) << "it stands in line again, at the end";
+        ASSERT_TRUE(eventually([&] { return written.waiting() == 1; })) << "it stands in line again, at the end";
         got.release();
         EXPECT_GT(chosen.held(), got.fence());
     }
 }
 
 // The one that gave it back cannot look whether it arrived: it is gone too, in order. It tells the second in line.
-TEST_F(mutex_after_a_crash, of_one_that_was_offered_it_by_a_process_that_ended_goes_on_after_the_claim_window) {
-    holder_process first{server.url(), "name"};
+TEST_P(lease_after_a_crash, of_one_that_was_offered_it_by_a_process_that_ended_goes_on_after_the_claim_window) {
+    holder_process first{GetParam(), server.url()};
     first.acquire();
-    holder_process chosen{server.url(), "name"};
+    holder_process chosen{GetParam(), server.url()};
     queue(chosen, 1);
     place next{server, {}, 2};
     chosen.process.stop();
@@ -119,11 +125,19 @@ TEST_F(mutex_after_a_crash, of_one_that_was_offered_it_by_a_process_that_ended_g
     EXPECT_LE(since(begin), 500ms + 50ms + load_slack);
 }
 
-TEST_F(mutex_after_a_crash, that_was_only_a_long_sleep_is_found_out_by_the_holder_before_it_acts) {
+/// Whose lease excludes this one.
+kind rival_of(kind what) { return what == kind::reader ? kind::writer : what; }
+
+class lease_after_a_long_sleep : public lease_after_a_crash {};
+INSTANTIATE_TEST_SUITE_P(with, lease_after_a_long_sleep,
+                         testing::Values(kind::mutex, kind::recursive_mutex, kind::writer, kind::reader, kind::permits),
+                         kind_name);
+
+TEST_P(lease_after_a_long_sleep, is_known_to_be_lost_by_its_holder_before_it_acts) {
     client by{server.url()};
-    mutex of{by, "name"};
+    holdable of{rival_of(GetParam()), by, "name"};
     for (int round = 0; round < 5; ++round) {
-        holder_process sleeper{server.url(), "name", 200ms};
+        holder_process sleeper{GetParam(), server.url(), 200ms};
         auto const fence = sleeper.acquire();
         ASSERT_EQ(sleeper.ask("work"), "working");
         sleeper.process.stop();
@@ -138,7 +152,7 @@ TEST_F(mutex_after_a_crash, that_was_only_a_long_sleep_is_found_out_by_the_holde
         EXPECT_EQ(sleeper.ask("check"), "invalid");
         EXPECT_THAT(sleeper.ask("release"), testing::StartsWith("failed: the lease of 'name'"));
         EXPECT_TRUE(got.valid()) << "the late release took nothing away";
-        EXPECT_NE(held_at(server, "name"), "");
+        EXPECT_TRUE(written.held());
         got.release();
         EXPECT_GT(sleeper.acquire(), got.fence()) << "it may have it again, as anybody";
     }

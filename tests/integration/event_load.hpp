@@ -1,0 +1,95 @@
+// Clients, each with its own thread, half of which set an event and half of which wait for it: no signal is lost, and none is taken twice.
+#pragma once
+
+#include "support/eventually.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/event.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lockstep::test {
+
+class event_load {
+public:
+    struct options {
+        bool counts = true;  ///< false: across an asynchronous failover, where signals may be lost
+        lease_options lease{.ttl = std::chrono::seconds{10}};
+    };
+
+    explicit event_load(std::string const& url) : event_load(url, options{}) {}
+    event_load(std::string const& url, options const& how) : event_load(std::vector<std::string>(4, url), how) {}
+    /// One client for each URL.
+    event_load(std::vector<std::string> const& urls, options const& how) : how_{how} {
+        for (std::size_t i = 0; i < urls.size(); ++i) {
+            threads_.emplace_back([this, url = urls[i], sets = i % 2 == 0] { work(url, sets); });
+        }
+    }
+    ~event_load() { end(); }
+
+    /// True when so many more were taken.
+    bool wait_for_more(std::uint64_t signals = 30) {
+        auto const goal = taken_ + signals;
+        return eventually([&] { return taken_ >= goal; }, std::chrono::seconds{40});
+    }
+    /// What was wrong, after all have ended. `by` reaches the server now.
+    std::vector<std::string> finish(client& by) {
+        end();
+        auto const left = static_cast<std::uint64_t>(event{by, "name"}.clear());
+        auto const found = taken_ + left;
+        auto const text = "event: " + std::to_string(sets_) + " set, " + std::to_string(unknown_) + " perhaps, " +
+                          std::to_string(taken_) + " taken, " + std::to_string(left) + " left";
+        if (how_.counts && (found < sets_ || found > sets_ + unknown_)) wrong_.push_back(text);
+        return wrong_;
+    }
+
+private:
+    void end() {
+        stop_ = true;
+        for (auto& one : threads_) {
+            if (one.joinable()) one.join();
+        }
+    }
+
+    void work(std::string const& url, bool sets) {
+        client by{{.url = url, .command_timeout = std::chrono::seconds{40}}};
+        event of{by, "name", how_.lease};
+        while (!stop_) {
+            try {
+                sets ? set(of) : wait(of);
+            } catch (indeterminate_error const&) {
+                ++unknown_;
+            } catch (unavailable_error const&) {  // no connection when its time was over
+            } catch (std::exception const& failure) {
+                std::lock_guard const guard{mutex_};
+                wrong_.push_back(std::string{"event: "} + failure.what());
+            }
+        }
+    }
+    /// Now far ahead, now behind: signals are stored, and waiters queue.
+    void set(event& of) {
+        if (sets_ > taken_ + (sets_ / 50 % 2 == 0 ? 0 : 20)) return std::this_thread::yield();
+        of.set();
+        ++sets_;
+    }
+    void wait(event& of) {
+        if (of.wait_for(std::chrono::milliseconds{200})) ++taken_;
+    }
+
+    options how_;
+    std::atomic<bool> stop_{false};
+    std::atomic<std::uint64_t> sets_{0};
+    std::atomic<std::uint64_t> unknown_{0};
+    std::atomic<std::uint64_t> taken_{0};
+    std::mutex mutex_;
+    std::vector<std::string> wrong_;
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace lockstep::test

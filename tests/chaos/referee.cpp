@@ -45,13 +45,15 @@ history referee::finish() {
 
 void referee::note(event what) {
     std::lock_guard const guard{mutex_};
-    if (what.what == "granted") granted_[what.name] = what.who;
+    for (auto const* const use : {"granted", "adopted", "changed", "arrive", "wait"}) {
+        if (what.what == use) users_[what.name] = what.who;
+    }
     write(std::move(what));
 }
 
-std::string referee::last_granted(std::string const& name) {
+std::string referee::last_user(std::string const& name) {
     std::lock_guard const guard{mutex_};
-    return granted_[name];
+    return users_[name];
 }
 
 void referee::write(event what) {
@@ -86,13 +88,38 @@ void referee::hear(int from) {
     auto found = from_json({buffer, static_cast<std::size_t>(size)});
     if (!found) found = event{.t = boot_ns(), .who = "referee", .what = "left", .name = "a report that is none", .note = {buffer, static_cast<std::size_t>(size)}};
     if (found->what == "access") {
-        auto& highest = highest_[found->name];
         found->t = boot_ns();
-        found->n = found->fence >= highest ? 1 : 0;
-        highest = std::max(highest, found->fence);
+        found->n = lets_in(*found) ? 1 : 0;
         ::send(from, found->n == 1 ? "y" : "n", 1, MSG_NOSIGNAL);
+    } else if (found->what == "detached") {
+        detached_.push_back(*found);
+    } else if (found->what == "wanted") {
+        auto const one = hand_out();
+        ::send(from, one.data(), one.size(), MSG_NOSIGNAL);
+        return;
     }
     note(std::move(*found));
+}
+
+bool referee::lets_in(event const& who) {
+    auto& highest = highest_[who.name];
+    bool const reads = who.note == "read";
+    bool const enters = who.fence >= (reads ? highest.of_writers : highest.of_all);
+    highest.of_all = std::max(highest.of_all, who.fence);
+    if (!reads) highest.of_writers = std::max(highest.of_writers, who.fence);
+    return enters;
+}
+
+std::string referee::hand_out() {
+    if (detached_.empty()) return "none";
+    auto const latest = detached_.back();
+    bool const again = latest.fence % 4 == 0 && latest.what == "detached";
+    detached_.pop_back();
+    if (again) {
+        detached_.push_back(latest);
+        detached_.back().what = "handed out before";
+    }
+    return to_json(latest);
 }
 
 }  // namespace lockstep::chaos

@@ -1,14 +1,15 @@
 #include "world.hpp"
 
+#include "support/chaos_names.hpp"
 #include "support/clock_file.hpp"
 #include "support/cluster.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/history.hpp"
 #include "support/key_slot.hpp"
 #include "support/sentinel_group.hpp"
 
 #include <stdexcept>
-#include <string_view>
 
 namespace lockstep::chaos {
 namespace {
@@ -102,7 +103,7 @@ public:
     }
 
     void commit(step const& what) override {
-        auto const slot = test::slot_of("{" + mutex_name(what.whom) + "}");
+        auto const slot = test::slot_of("{" + name_at(what.name, boot_ns()) + "}");
         switch (what.what) {
             case deed::script_flush: return to_each(masters(), {"SCRIPT", "FLUSH"});
             case deed::client_kill: return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
@@ -131,9 +132,6 @@ private:
     test::cluster nodes_;
 };
 
-// A lock that nobody holds or wants keeps its format, its last fence, and until when it is kept; "t" is how long the last lease was.
-bool may_stay(std::string const& field) { return std::string_view{"vfxt"}.find(field) != std::string_view::npos; }
-
 }  // namespace
 
 std::unique_ptr<world> make_world(topology where, std::size_t workers) {
@@ -144,50 +142,6 @@ std::unique_ptr<world> make_world(topology where, std::size_t workers) {
         case topology::cluster_failover: return std::make_unique<cluster_world>(true);
     }
     throw std::logic_error{"no such topology"};
-}
-
-std::string mutex_name(std::uint64_t index) { return "mutex-" + std::to_string(index % mutex_names); }
-
-std::vector<std::string> left_by_the_living(world& where, std::string_view fields) {
-    std::vector<std::string> found;
-    for (auto* const server : where.masters()) {
-        std::string connected;
-        for (auto const* const kind : {"CHANNELS", "SHARDCHANNELS"}) {
-            for (auto const& channel : server->must({"PUBSUB", kind, "lockstep:*"}).elements) connected += channel.text + ' ';
-        }
-        for (auto const& key : server->must({"KEYS", "lockstep:*:lock"}).elements) {
-            auto const hash = server->must({"HGETALL", key.text}).elements;
-            for (std::size_t i = 0; i + 1 < hash.size(); i += 2) {
-                auto const& field = hash[i].text;
-                auto const hold = field[0] == 'w' ? field.substr(1) : hash[i + 1].text;
-                auto const client = hold.substr(0, hold.find('.'));
-                if (fields.find(field[0]) == std::string_view::npos || client == "*") continue;
-                if (connected.find(":wake:" + client + ' ') != std::string::npos) found.push_back(key.text + ": " + field + " of " + hold);
-            }
-        }
-    }
-    return found;
-}
-
-std::vector<std::string> leftovers(world& where) {
-    std::vector<std::string> found;
-    for (auto* const server : where.masters()) {
-        for (auto const& key : server->must({"KEYS", "*"}).elements) {
-            // What killed workers said of themselves goes by itself, half a minute after.
-            if (key.text.starts_with("lockstep:{clients}:") && server->must({"PTTL", key.text}).integer > 0) continue;
-            if (server->must({"PTTL", key.text}).integer < 0) found.push_back(key.text + " does not expire");
-            auto const type = server->must({"TYPE", key.text}).text;
-            if (type != "hash" || !key.text.ends_with(":lock")) found.push_back(key.text + ", a " + type);
-            if (type != "hash") continue;
-            for (auto const& field : server->must({"HKEYS", key.text}).elements) {
-                if (!may_stay(field.text)) found.push_back(key.text + " has " + field.text);
-            }
-        }
-        for (auto const* const kind : {"CHANNELS", "SHARDCHANNELS"}) {
-            for (auto const& channel : server->must({"PUBSUB", kind, "lockstep:*"}).elements) found.push_back("channel " + channel.text);
-        }
-    }
-    return found;
 }
 
 }  // namespace lockstep::chaos

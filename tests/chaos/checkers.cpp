@@ -1,8 +1,11 @@
 #include "checkers.hpp"
 
+#include "support/chaos_names.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <set>
@@ -18,6 +21,14 @@ std::string describe(hold_record const& one) {
                        one.sure_until);
 }
 
+/// Whether what was asked for at `asked` may have ended before `at` because the clock jumped. Not if it was valid for longer than its ttl
+/// after that: then the server has renewed it, and knew it all the time.
+bool ended_early(std::vector<jump> const& jumps, std::int64_t asked, std::int64_t at, std::int64_t valid_until) {
+    constexpr auto ttl = std::chrono::nanoseconds{longest_ttl}.count();
+    return std::any_of(jumps.begin(), jumps.end(),
+                       [&](jump const& one) { return asked <= one.done && one.begun <= at && valid_until <= one.done + ttl; });
+}
+
 /// Calls judge(new one, those it overlaps with) for every hold that overlaps with earlier ones of its name without an excuse.
 void for_overlaps(history const& all, std::string_view kind,
                   std::function<void(hold_record const&, std::vector<hold_record const*> const&)> const& judge) {
@@ -30,8 +41,9 @@ void for_overlaps(history const& all, std::string_view kind,
         std::erase_if(others, [&](hold_record const* other) { return other->sure_until <= one.granted; });
         std::vector<hold_record const*> overlapping;
         for (auto const* const other : others) {
-            if (!jumped_between(jumps, other->asked, one.granted)) overlapping.push_back(other);
+            if (!ended_early(jumps, other->asked, one.granted, other->sure_until)) overlapping.push_back(other);
         }
+        if (ended_early(jumps, one.asked, one.granted, one.sure_until)) overlapping.clear();  // perhaps before its holder heard of it
         judge(one, overlapping);
         others.push_back(&one);
     }
@@ -155,7 +167,7 @@ complaints check_fences(history const& all, promises const& given, std::string_v
         } else if (one.what == "access") {
             if (one.fence >= (one.note == "read" ? what.let_in_to_write : what.let_in)) found.push_back("refused without need: " + text());
             mine.refused = one.t;
-        } else if (one.what == "sure" && mine.refused != 0 && given.memory && !jumped_between(jumps, mine.asked, mine.refused)) {
+        } else if (one.what == "sure" && mine.refused != 0 && given.memory && !ended_early(jumps, mine.asked, mine.refused, one.t)) {
             found.push_back("still sure after it was refused: " + text());
         }
     }

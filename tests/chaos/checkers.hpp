@@ -20,8 +20,8 @@ using complaints = std::vector<std::string>;
 /// What the topology promises (DESIGN section 6).
 struct promises {
     /// What the server has acknowledged stays so: at most one holder, the bound, all or none, every signal. Not across an asynchronous
-    /// failover. Where the server's clock jumped forward (deed "clock_forward"), leases that were asked for before may end early, which
-    /// is no violation either. Fences are promised everywhere.
+    /// failover. Where the server's clock jumped forward (deed "clock_forward"), leases that were asked for before and not renewed since may
+    /// have ended early, which is no violation either. Fences are promised everywhere.
     bool memory = true;
 };
 

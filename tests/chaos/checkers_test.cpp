@@ -75,6 +75,14 @@ TEST(exclusion_checker, excuses_what_a_clock_that_jumped_forward_ended) {
     EXPECT_THAT(check_exclusion(join(both, deed(8, "clock_forward"), deed(11, "clock_forward done")), {}), IsEmpty());
     EXPECT_EQ(check_exclusion(join(both, deed(5, "clock_forward"), deed(9, "clock_forward done")), {}).size(), 1U) << "before it";
     EXPECT_EQ(check_exclusion(join(both, deed(25, "clock_forward")), {}).size(), 1U) << "after it";
+    constexpr std::int64_t second = 1'000'000'000;
+    auto const renewed = join(hold("a", "mutex-0", 1, 10, 2 * second), hold("b", "mutex-0", 2, 20, 40));
+    EXPECT_EQ(check_exclusion(join(renewed, deed(15, "clock_forward")), {}).size(), 1U) << "the server has renewed it since";
+    auto const slow = join(hold("a", "mutex-0", 2, 20, 40), history{{.t = 10, .who = "b", .what = "ask", .name = "mutex-0"},
+                                                                  {.t = 30, .who = "b", .what = "granted", .name = "mutex-0", .fence = 1},
+                                                                  {.t = 35, .who = "b", .what = "sure", .name = "mutex-0", .fence = 1}});
+    EXPECT_EQ(check_exclusion(slow, {}).size(), 1U);
+    EXPECT_THAT(check_exclusion(join(slow, deed(15, "clock_forward")), {}), IsEmpty()) << "b's had ended when it heard of it";
     EXPECT_EQ(check_exclusion(join(both, deed(15, "clock_back")), {}).size(), 1U) << "the other way";
 }
 

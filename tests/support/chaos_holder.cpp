@@ -146,7 +146,7 @@ bool holder::is_sure(lease const& held) {
 /// Uses what the lease guards, for a moment or for longer than the lease lasts without renewals.
 void holder::guard(lease const& held, std::string const& mode) {
     auto const kind = self_.below(100);
-    auto const length = kind < 3 ? self_.up_to(1'500) : kind < 40 ? self_.up_to(12) : 0ms;
+    auto const length = kind < 3 ? self_.up_to(2'500) : kind < 40 ? self_.up_to(12) : 0ms;
     bool const fenced = !self_.about().name.starts_with("semaphore");  // those who share it come in any order
     auto const lost = held.stop_token();
     auto const end = std::chrono::steady_clock::now() + length;

@@ -9,6 +9,8 @@ namespace lockstep::chaos {
 
 inline constexpr std::size_t mutex_names = 3, semaphore_names = 2, shared_names = 2, barrier_names = 2;
 inline constexpr std::int64_t semaphore_permits = 3;
+/// No hold's ttl is longer: what is valid for longer after a moment was renewed since.
+inline constexpr std::chrono::seconds longest_ttl{1};
 /// How long the server remembers who took a signal, for those whose reply was lost.
 inline constexpr std::chrono::seconds event_ttl{5};
 

@@ -56,25 +56,33 @@ void ending::meet_nobody() const {
     }
 }
 
-void ending::take_signal(lockstep::event& from, std::string const& name) const {
+void ending::take_signal(std::string const& name) const {
     say("wait", name);
-    bool const woken = from.wait_for(10s);
+    bool const woken = lockstep::event{by_, name}.wait_for(10s);
     say(woken ? "woken" : "none", name);
     say("settled", name);
     if (!woken) say("left", name, "a signal that cannot be had");
 }
 
+void ending::set_and_take(std::string const& name) const {
+    say("set", name);
+    lockstep::event{by_, name}.set();
+    say("set_done", name);
+    take_signal(name);
+}
+
 void ending::take_signals() const {
     for (auto const& one : events_at(world_)) {
-        lockstep::event last{by_, one.name};
-        say("set", one.name);
-        last.set();
-        say("set_done", one.name);
-        take_signal(last, one.name);
+        for (auto i = one.signals; i > 0; --i) take_signal(one.name);
     }
-    for (auto const& one : events_at(world_)) {
-        lockstep::event last{by_, one.name};
-        for (auto i = one.signals; i > 0; --i) take_signal(last, one.name);
+    // Who died while it was suspected stays in the queue until it has been offered a signal that nobody else wanted.
+    constexpr int most = 200;
+    for (int turn = 0; turn < most; ++turn) {
+        bool nobody = true;
+        for (auto const& one : events_at(world_)) {
+            if (one.is_waited_for || turn == 0) nobody = false, set_and_take(one.name);
+        }
+        if (nobody) break;
     }
     // Who took one is remembered for a while. After that, whoever comes cleans up.
     auto const nobody_has_any = [this] {

@@ -22,12 +22,13 @@ public:
     [[nodiscard]] std::vector<lease> take_all() const;
     /// Arrives at the barriers and goes away, which breaks up meetings with the dead.
     void meet_nobody() const;
-    /// Those that nobody has taken; and one more of each event, which the dead in its queue must not keep.
+    /// Those that nobody has taken; and as many more as the dead in the queues would have had, which they must not keep.
     void take_signals() const;
 
 private:
     void say(std::string const& what, std::string const& name, std::string const& note = {}) const;
-    void take_signal(lockstep::event& from, std::string const& name) const;
+    void set_and_take(std::string const& name) const;
+    void take_signal(std::string const& name) const;
 
     world& world_;
     std::function<void(event)> report_;

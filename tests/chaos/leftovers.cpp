@@ -59,7 +59,7 @@ std::vector<std::string> channels_of(test::redis_server& server) {
 
 }  // namespace
 
-std::vector<std::string> left_by_the_living(world& where, std::string_view kinds) {
+std::vector<std::string> left_by_the_living(world& where, std::string_view kinds, bool with_events) {
     std::vector<std::string> found;
     for (auto* const server : where.masters()) {
         auto const channels = channels_of(*server);
@@ -67,7 +67,8 @@ std::vector<std::string> left_by_the_living(world& where, std::string_view kinds
             return std::any_of(channels.begin(), channels.end(), [&](auto const& one) { return one.ends_with(":wake:" + client); });
         };
         for (auto const& key : keys_of(*server, "lockstep:*")) {
-            if (kind_of(key) != "lock" && !is_pool(kind_of(key))) continue;
+            auto const kind = kind_of(key);
+            if ((kind != "lock" && !is_pool(kind)) || (kind == "event" && !with_events)) continue;
             for (auto const& [field, value] : read(*server, key)) {
                 if (kinds.find(field[0]) == std::string_view::npos) continue;
                 auto const hold = field[0] == 'w' ? field.substr(1) : value;
@@ -109,6 +110,7 @@ std::vector<event_state> events_at(world& where) {
             auto const count = hash.find("c");
             found.push_back({.name = key.substr(begin, key.rfind('}') - begin),
                              .signals = count == hash.end() ? 0 : std::stoll(count->second),
+                             .is_waited_for = hash.contains("h"),
                              .in_use = hash.contains("n")});
         }
     }

@@ -49,7 +49,7 @@ void meeter::wait_for_event() try {
     self_.report("wait");
     try {
         second_thoughts const mind{self_.one_in(6) ? std::optional{self_.up_to(60)} : std::nullopt};
-        woken = open_event(self_).wait_for(self_.up_to(300), mind.token());
+        woken = open_event(self_).wait_for(self_.up_to(self_.one_in(2) ? 20 : 300), mind.token());
         self_.report(woken ? "woken" : "none");
     } catch (cancelled_error const&) {
         self_.report("none", "cancelled");

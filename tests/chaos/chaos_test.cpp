@@ -39,24 +39,27 @@ void expect_none(complaints const& found, char const* what) {
 /// How often each thing happened, by kind; the nemesis' under "deed".
 using tally = std::map<std::string, std::map<std::string, std::uint64_t>>;
 
+/// What it is counted as; "": not at all.
+std::string label(event const& one) {
+    if (one.what == "access") return one.n == 1 ? "let in" : "refused";
+    if (one.what == "ended") return one.note.empty() ? "ended" : "lost";
+    if (one.what == "none") return one.note.empty() ? "none" : one.note;
+    if (one.what == "changed") return one.note == "write" ? "upgraded" : "downgraded";
+    return one.what == "ask" || one.what == "sure" ? "" : one.what;
+}
+
 tally count(history const& all) {
     tally counts;
     for (auto const& one : all) {
-        auto& of_kind = counts[one.name.substr(0, one.name.find('-'))];
         if (one.what == "deed" && !one.note.ends_with(" done")) ++counts["deed"][one.note];
-        if (one.name.empty() || one.who == "end") continue;
-        if (one.what == "access") ++of_kind[one.n == 1 ? "let in" : "refused"];
-        else if (one.what == "ended") ++of_kind[one.note.empty() ? "ended" : "lost"];
-        else if (one.what == "none") ++of_kind[one.note.empty() ? "none" : one.note];
-        else if (one.what == "changed") ++of_kind[one.note == "write" ? "upgraded" : "downgraded"];
-        else if (one.what != "ask" && one.what != "sure") ++of_kind[one.what];
+        if (one.name.empty() || one.who == "end" || label(one).empty()) continue;
+        ++counts[one.name.substr(0, one.name.find('-'))][label(one)];
     }
     return counts;
 }
 
 void print(char const* name, tally const& counts) {
     for (auto const& [kind, all] : counts) {
-        if (kind.empty()) continue;
         std::string text;
         for (auto const& [what, times] : all) text += (text.empty() ? " " : ", ") + what + " " + std::to_string(times);
         std::cout << name << ", " << kind << ":" << text << std::endl;
@@ -65,7 +68,9 @@ void print(char const* name, tally const& counts) {
 
 void check(history const& all, promises const& given) {
     expect_none(check_exclusion(all, given), "exclusion");
-    for (auto const* const kind : {"mutex", "semaphore", "shared"}) expect_none(check_fences(all, given, kind), "fences");
+    for (auto const* const kind : {"mutex", "semaphore", "shared"}) {
+        expect_none(check_fences(all, given, kind), "fences");
+    }
     expect_none(check_bound(all, given, semaphore_permits), "bound");
     expect_none(check_readers_writer(all, given), "readers and writers");
     for (std::uint64_t i = 0; i < barrier_names; ++i) {
@@ -81,7 +86,9 @@ void check(history const& all, promises const& given) {
 }
 
 void expect_activity(tally counts, std::uint64_t seconds) {
-    for (auto const* const kind : {"mutex", "semaphore", "shared"}) EXPECT_GT(counts[kind]["granted"], seconds) << kind << ": hardly any";
+    for (auto const* const kind : {"mutex", "semaphore", "shared"}) {
+        EXPECT_GT(counts[kind]["granted"], seconds) << kind << ": hardly any";
+    }
     EXPECT_GT(counts["event"]["woken"], seconds / 2) << "hardly any";
     EXPECT_GT(counts["barrier"]["passed"], seconds / 5) << "hardly any";
 }
@@ -92,8 +99,9 @@ void run_chaos(topology where, char const* name, std::uint64_t usual_seconds) {
     SCOPED_TRACE("LOCKSTEP_SEED=" + std::to_string(seed));
     std::cout << name << ": LOCKSTEP_SEED=" << seed << ", " << seconds << " s" << std::endl;
     auto const* const wanted = std::getenv("LOCKSTEP_CHAOS_HISTORY");
-    auto const file = wanted != nullptr ? std::string{wanted}
-                                        : testing::TempDir() + "lockstep-chaos-" + name + "-" + std::to_string(seed) + ".jsonl";
+    auto const file = wanted != nullptr
+                          ? std::string{wanted}
+                          : testing::TempDir() + "lockstep-chaos-" + name + "-" + std::to_string(seed) + ".jsonl";
 
     run all_of_it{where, seed, file};
     all_of_it.torment(std::chrono::seconds{seconds});

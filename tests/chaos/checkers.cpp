@@ -17,16 +17,17 @@ namespace {
 using key = std::pair<std::string, std::string>;  // who, name
 
 std::string describe(hold_record const& one) {
-    return fmt::format("{} on {}, fence {}, asked {} granted {} sure until {}", one.who, one.name, one.fence, one.asked, one.granted,
-                       one.sure_until);
+    return fmt::format("{} on {}, fence {}, asked {} granted {} sure until {}", one.who, one.name, one.fence, one.asked,
+                       one.granted, one.sure_until);
 }
 
 /// Whether what was asked for at `asked` may have ended before `at` because the clock jumped. Not if it was valid for longer than its ttl
 /// after that: then the server has renewed it, and knew it all the time.
 bool ended_early(std::vector<jump> const& jumps, std::int64_t asked, std::int64_t at, std::int64_t valid_until) {
     constexpr auto ttl = std::chrono::nanoseconds{longest_ttl}.count();
-    return std::any_of(jumps.begin(), jumps.end(),
-                       [&](jump const& one) { return asked <= one.done && one.begun <= at && valid_until <= one.done + ttl; });
+    return std::any_of(jumps.begin(), jumps.end(), [&](jump const& one) {
+        return asked <= one.done && one.begun <= at && valid_until <= one.done + ttl;
+    });
 }
 
 /// Calls judge(new one, those it overlaps with) for every hold that overlaps with earlier ones of its name without an excuse.
@@ -43,7 +44,8 @@ void for_overlaps(history const& all, std::string_view kind,
         for (auto const* const other : others) {
             if (!ended_early(jumps, other->asked, one.granted, other->sure_until)) overlapping.push_back(other);
         }
-        if (ended_early(jumps, one.asked, one.granted, one.sure_until)) overlapping.clear();  // perhaps before its holder heard of it
+        if (ended_early(jumps, one.asked, one.granted, one.sure_until))
+            overlapping.clear();  // perhaps before its holder heard of it
         judge(one, overlapping);
         others.push_back(&one);
     }
@@ -61,7 +63,8 @@ std::vector<jump> jumps_in(history const& all) {
 }
 
 bool jumped_between(std::vector<jump> const& jumps, std::int64_t from, std::int64_t to) {
-    return std::any_of(jumps.begin(), jumps.end(), [&](jump const& one) { return from <= one.done && one.begun <= to; });
+    return std::any_of(jumps.begin(), jumps.end(),
+                       [&](jump const& one) { return from <= one.done && one.begun <= to; });
 }
 
 std::vector<hold_record> holds_of(history const& all, std::string_view kind) {
@@ -98,7 +101,8 @@ complaints check_exclusion(history const& all, promises const& given, std::strin
     complaints found;
     if (!given.memory) return found;
     for_overlaps(all, kind, [&](hold_record const& one, auto const& others) {
-        for (auto const* const other : others) found.push_back("two holders: " + describe(*other) + "; and " + describe(one));
+        for (auto const* const other : others)
+            found.push_back("two holders: " + describe(*other) + "; and " + describe(one));
     });
     return found;
 }
@@ -153,7 +157,8 @@ complaints check_fences(history const& all, promises const& given, std::string_v
             mine.floor = what.granted;
         } else if (one.what == "granted" || one.what == "adopted" || one.what == "changed") {
             // Who adopts gets the fence of the one before, or a new one; who changes keeps its own, or gets a new one.
-            bool const kept = one.what == "adopted" ? what.used.contains(one.fence) : one.what == "changed" && one.fence == mine.fence;
+            bool const kept = one.what == "adopted" ? what.used.contains(one.fence)
+                                                    : one.what == "changed" && one.fence == mine.fence;
             mine.fence = one.fence;
             if (kept) continue;
             if (!what.used.insert(one.fence).second) found.push_back("a fence was given twice: " + text());
@@ -165,9 +170,11 @@ complaints check_fences(history const& all, promises const& given, std::string_v
             what.let_in = std::max(what.let_in, one.fence);
             if (one.note != "read") what.let_in_to_write = std::max(what.let_in_to_write, one.fence);
         } else if (one.what == "access") {
-            if (one.fence >= (one.note == "read" ? what.let_in_to_write : what.let_in)) found.push_back("refused without need: " + text());
+            if (one.fence >= (one.note == "read" ? what.let_in_to_write : what.let_in))
+                found.push_back("refused without need: " + text());
             mine.refused = one.t;
-        } else if (one.what == "sure" && mine.refused != 0 && given.memory && !ended_early(jumps, mine.asked, mine.refused, one.t)) {
+        } else if (one.what == "sure" && mine.refused != 0 && given.memory &&
+                   !ended_early(jumps, mine.asked, mine.refused, one.t)) {
             found.push_back("still sure after it was refused: " + text());
         }
     }
@@ -177,7 +184,8 @@ complaints check_fences(history const& all, promises const& given, std::string_v
 complaints check_told(history const& all) {
     complaints found;
     for (auto const& one : all) {
-        if (one.what == "untold") found.push_back(fmt::format("{} lost {}, fence {}, and was not told", one.who, one.name, one.fence));
+        if (one.what == "untold")
+            found.push_back(fmt::format("{} lost {}, fence {}, and was not told", one.who, one.name, one.fence));
     }
     return found;
 }

@@ -50,7 +50,8 @@ complaints check_exclusion(history const& all, promises const& given, std::strin
 /// referee let nobody in after somebody with a larger fence (a reader: after a writer with one); and who was refused is not sure any more.
 complaints check_fences(history const& all, promises const& given, std::string_view kind = "mutex");
 /// counting_semaphore: never more permits than `limit` were surely held.
-complaints check_bound(history const& all, promises const& given, std::int64_t limit, std::string_view kind = "semaphore");
+complaints check_bound(history const& all, promises const& given, std::int64_t limit,
+                       std::string_view kind = "semaphore");
 /// shared_mutex: a holder with mode "write" was alone.
 complaints check_readers_writer(history const& all, promises const& given, std::string_view kind = "shared");
 /// All that is held: a stop token trips when its lease is lost.
@@ -58,7 +59,8 @@ complaints check_told(history const& all);
 
 /// barrier: those who passed can be told apart into meetings of `parties`, each of which was completed once after all of them had arrived
 /// and before the first went on. Who was killed, cancelled or does not know may have been there.
-complaints check_barrier(history const& all, promises const& given, std::int64_t parties, std::string_view kind = "barrier");
+complaints check_barrier(history const& all, promises const& given, std::int64_t parties,
+                         std::string_view kind = "barrier");
 /// event: no set wakes two, and none is lost, but for those that somebody may have taken along (see `taken_along`).
 complaints check_event(history const& all, promises const& given, std::string_view kind = "event");
 /// How many signals of each event waits may have taken for nothing, which is no violation: a process that is killed after it has taken a

@@ -15,7 +15,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-history deed(std::int64_t t, std::string const& note) { return {{.t = t, .who = "nemesis", .what = "deed", .note = note}}; }
+history deed(std::int64_t t, std::string const& note) {
+    return {{.t = t, .who = "nemesis", .what = "deed", .note = note}};
+}
 
 /// Asked at `from`, granted a moment later, sure until `to`, ended.
 history hold(std::string const& who, std::string const& name, std::uint64_t fence, std::int64_t from, std::int64_t to,
@@ -28,13 +30,15 @@ history hold(std::string const& who, std::string const& name, std::uint64_t fenc
 history access(std::string const& who, std::string const& name, std::uint64_t fence, std::int64_t t, bool let_in) {
     return {{.t = t, .who = who, .what = "access", .name = name, .fence = fence, .n = let_in ? 1 : 0}};
 }
-history one(std::string const& what, std::string const& who, std::int64_t t, std::uint64_t fence, std::string const& note = "") {
+history one(std::string const& what, std::string const& who, std::int64_t t, std::uint64_t fence,
+            std::string const& note = "") {
     return {{.t = t, .who = who, .what = what, .name = "shared-0", .fence = fence, .note = note}};
 }
 /// Its mode is changed to this at t, and it is sure of that until later.
 history change(std::string const& who, std::uint64_t fence, std::int64_t t, std::string const& mode, std::int64_t to) {
     auto all = one("change", who, t - 1, 0);
-    for (auto const& part : {one("changed", who, t, fence, mode), one("sure", who, to, fence)}) all.push_back(part.front());
+    for (auto const& part : {one("changed", who, t, fence, mode), one("sure", who, to, fence)})
+        all.push_back(part.front());
     return all;
 }
 
@@ -47,11 +51,19 @@ history join(More const&... parts) {
 }
 
 TEST(history, is_written_and_read_as_json_lines) {
-    event const full{.t = 5, .who = "w", .what = "x", .name = "a \"b\" \\c", .fence = 18'000'000'000'000'000'000U, .n = -1, .note = "n"};
-    EXPECT_EQ(to_json(full), R"({"t":5,"who":"w","what":"x","name":"a \"b\" \\c","fence":18000000000000000000,"n":-1,"note":"n"})");
+    event const full{.t = 5,
+                     .who = "w",
+                     .what = "x",
+                     .name = "a \"b\" \\c",
+                     .fence = 18'000'000'000'000'000'000U,
+                     .n = -1,
+                     .note = "n"};
+    EXPECT_EQ(to_json(full),
+              R"({"t":5,"who":"w","what":"x","name":"a \"b\" \\c","fence":18000000000000000000,"n":-1,"note":"n"})");
     EXPECT_EQ(from_json(to_json(full)), full);
     EXPECT_EQ(from_json(to_json(event{})), event{});
-    for (auto const* const bad : {"", "{", "{}", "{\"t\":1", "{\"t\":\"1\"}", "{\"t\":1}x", "{\"other\":1}", "{\"who\":\"a}"}) {
+    for (auto const* const bad :
+         {"", "{", "{}", "{\"t\":1", "{\"t\":\"1\"}", "{\"t\":1}x", "{\"other\":1}", "{\"who\":\"a}"}) {
         EXPECT_FALSE(from_json(bad)) << bad;
     }
     EXPECT_THAT(parse_history("{\"t\":2}\n\n  {\"t\":1}\n"), ElementsAre(event{.t = 1}, event{.t = 2}));
@@ -59,13 +71,14 @@ TEST(history, is_written_and_read_as_json_lines) {
 }
 
 TEST(exclusion_checker, complains_of_two_who_were_sure_at_once) {
-    auto const turns = join(hold("a", "mutex-0", 1, 10, 20), hold("b", "mutex-0", 2, 15, 15), hold("c", "mutex-0", 3, 19, 40),
-                            hold("a", "mutex-1", 4, 10, 90));
+    auto const turns = join(hold("a", "mutex-0", 1, 10, 20), hold("b", "mutex-0", 2, 15, 15),
+                            hold("c", "mutex-0", 3, 19, 40), hold("a", "mutex-1", 4, 10, 90));
     EXPECT_THAT(check_exclusion(turns, {}), IsEmpty()) << "b never was, and c began when a ended";
     auto const both = join(hold("a", "mutex-0", 1, 10, 30), hold("b", "mutex-0", 2, 20, 40));
     EXPECT_THAT(check_exclusion(both, {}), ElementsAre(StartsWith("two holders: a on mutex-0")));
     EXPECT_THAT(check_exclusion(both, {.memory = false}), IsEmpty());
-    auto const nested = join(hold("a", "mutex-0", 1, 10, 90), hold("b", "mutex-0", 2, 20, 30), hold("c", "mutex-0", 3, 40, 50));
+    auto const nested =
+        join(hold("a", "mutex-0", 1, 10, 90), hold("b", "mutex-0", 2, 20, 30), hold("c", "mutex-0", 3, 40, 50));
     EXPECT_EQ(check_exclusion(nested, {}).size(), 2U);
 }
 
@@ -73,21 +86,26 @@ TEST(exclusion_checker, excuses_what_a_clock_that_jumped_forward_ended) {
     auto const both = join(hold("a", "mutex-0", 1, 10, 30), hold("b", "mutex-0", 2, 20, 40));
     EXPECT_THAT(check_exclusion(join(both, deed(15, "clock_forward")), {}), IsEmpty());
     EXPECT_THAT(check_exclusion(join(both, deed(8, "clock_forward"), deed(11, "clock_forward done")), {}), IsEmpty());
-    EXPECT_EQ(check_exclusion(join(both, deed(5, "clock_forward"), deed(9, "clock_forward done")), {}).size(), 1U) << "before it";
+    EXPECT_EQ(check_exclusion(join(both, deed(5, "clock_forward"), deed(9, "clock_forward done")), {}).size(), 1U)
+        << "before it";
     EXPECT_EQ(check_exclusion(join(both, deed(25, "clock_forward")), {}).size(), 1U) << "after it";
     constexpr std::int64_t second = 1'000'000'000;
     auto const renewed = join(hold("a", "mutex-0", 1, 10, 2 * second), hold("b", "mutex-0", 2, 20, 40));
-    EXPECT_EQ(check_exclusion(join(renewed, deed(15, "clock_forward")), {}).size(), 1U) << "the server has renewed it since";
-    auto const slow = join(hold("a", "mutex-0", 2, 20, 40), history{{.t = 10, .who = "b", .what = "ask", .name = "mutex-0"},
-                                                                  {.t = 30, .who = "b", .what = "granted", .name = "mutex-0", .fence = 1},
-                                                                  {.t = 35, .who = "b", .what = "sure", .name = "mutex-0", .fence = 1}});
+    EXPECT_EQ(check_exclusion(join(renewed, deed(15, "clock_forward")), {}).size(), 1U)
+        << "the server has renewed it since";
+    auto const slow = join(hold("a", "mutex-0", 2, 20, 40),
+                           history{{.t = 10, .who = "b", .what = "ask", .name = "mutex-0"},
+                                   {.t = 30, .who = "b", .what = "granted", .name = "mutex-0", .fence = 1},
+                                   {.t = 35, .who = "b", .what = "sure", .name = "mutex-0", .fence = 1}});
     EXPECT_EQ(check_exclusion(slow, {}).size(), 1U);
-    EXPECT_THAT(check_exclusion(join(slow, deed(15, "clock_forward")), {}), IsEmpty()) << "b's had ended when it heard of it";
+    EXPECT_THAT(check_exclusion(join(slow, deed(15, "clock_forward")), {}), IsEmpty())
+        << "b's had ended when it heard of it";
     EXPECT_EQ(check_exclusion(join(both, deed(15, "clock_back")), {}).size(), 1U) << "the other way";
 }
 
 TEST(fence_checker, complains_of_a_fence_that_does_not_grow) {
-    auto const well = join(hold("a", "mutex-0", 5, 10, 20), hold("b", "mutex-0", 7, 12, 50), hold("c", "mutex-0", 6, 12, 40));
+    auto const well =
+        join(hold("a", "mutex-0", 5, 10, 20), hold("b", "mutex-0", 7, 12, 50), hold("c", "mutex-0", 6, 12, 40));
     EXPECT_THAT(check_fences(well, {}), IsEmpty()) << "c asked before b was granted";
     EXPECT_THAT(check_fences(join(hold("a", "mutex-0", 5, 10, 20), hold("b", "mutex-0", 4, 30, 40)), {.memory = false}),
                 ElementsAre(HasSubstr("a fence after 5: b")));
@@ -97,15 +115,18 @@ TEST(fence_checker, complains_of_a_fence_that_does_not_grow) {
 }
 
 TEST(fence_checker, complains_of_a_referee_that_is_fooled) {
-    auto const well = join(access("a", "mutex-0", 5, 10, true), access("b", "mutex-0", 6, 11, true), access("a", "mutex-0", 5, 12, false),
-                           access("b", "mutex-0", 6, 13, true));
+    auto const well = join(access("a", "mutex-0", 5, 10, true), access("b", "mutex-0", 6, 11, true),
+                           access("a", "mutex-0", 5, 12, false), access("b", "mutex-0", 6, 13, true));
     EXPECT_THAT(check_fences(well, {}), IsEmpty());
-    EXPECT_THAT(check_fences(join(well, access("a", "mutex-0", 5, 14, true)), {}), ElementsAre(StartsWith("let in after 6: a")));
-    EXPECT_THAT(check_fences(join(well, access("c", "mutex-0", 7, 14, false)), {}), ElementsAre(StartsWith("refused without need: c")));
+    EXPECT_THAT(check_fences(join(well, access("a", "mutex-0", 5, 14, true)), {}),
+                ElementsAre(StartsWith("let in after 6: a")));
+    EXPECT_THAT(check_fences(join(well, access("c", "mutex-0", 7, 14, false)), {}),
+                ElementsAre(StartsWith("refused without need: c")));
 }
 
 TEST(fence_checker, complains_of_one_that_is_sure_after_it_was_refused) {
-    auto const stale = join(hold("a", "mutex-0", 5, 10, 30), access("b", "mutex-0", 6, 15, true), access("a", "mutex-0", 5, 20, false));
+    auto const stale = join(hold("a", "mutex-0", 5, 10, 30), access("b", "mutex-0", 6, 15, true),
+                            access("a", "mutex-0", 5, 20, false));
     EXPECT_THAT(check_fences(stale, {}), ElementsAre(StartsWith("still sure after it was refused: a")));
     EXPECT_THAT(check_fences(stale, {.memory = false}), IsEmpty());
     EXPECT_THAT(check_fences(join(stale, deed(12, "clock_forward")), {}), IsEmpty());
@@ -118,7 +139,8 @@ TEST(bound_checker, complains_of_one_permit_too_many) {
     EXPECT_THAT(check_bound(three, {}, 3), IsEmpty());
     EXPECT_THAT(check_bound(three, {}, 2), ElementsAre(StartsWith("3 permits of 2: b")));
     EXPECT_THAT(check_bound(join(three, hold("c", "semaphore-0", 3, 50, 60, 3)), {}, 3), IsEmpty()) << "they had ended";
-    EXPECT_THAT(check_bound(join(three, hold("c", "semaphore-0", 3, 30, 60, 1)), {}, 3), ElementsAre(HasSubstr("c on")));
+    EXPECT_THAT(check_bound(join(three, hold("c", "semaphore-0", 3, 30, 60, 1)), {}, 3),
+                ElementsAre(HasSubstr("c on")));
 }
 
 TEST(readers_writer_checker, complains_of_a_writer_that_is_not_alone) {
@@ -161,8 +183,15 @@ TEST(fence_checker, knows_who_keeps_a_fence) {
 }
 
 TEST(fence_checker, lets_readers_come_in_any_order_but_not_after_a_later_writer) {
-    auto const visit = [](std::string const& who, std::uint64_t fence, std::int64_t t, std::string const& mode, bool enters) {
-        history all{{.t = t, .who = who, .what = "access", .name = "shared-0", .fence = fence, .n = enters ? 1 : 0, .note = mode}};
+    auto const visit = [](std::string const& who, std::uint64_t fence, std::int64_t t, std::string const& mode,
+                          bool enters) {
+        history all{{.t = t,
+                     .who = who,
+                     .what = "access",
+                     .name = "shared-0",
+                     .fence = fence,
+                     .n = enters ? 1 : 0,
+                     .note = mode}};
         return all;
     };
     auto const readers = join(visit("a", 6, 10, "read", true), visit("b", 5, 11, "read", true));

@@ -64,7 +64,8 @@ std::vector<std::string> left_by_the_living(world& where, std::string_view kinds
     for (auto* const server : where.masters()) {
         auto const channels = channels_of(*server);
         auto const is_connected = [&](std::string const& client) {
-            return std::any_of(channels.begin(), channels.end(), [&](auto const& one) { return one.ends_with(":wake:" + client); });
+            return std::any_of(channels.begin(), channels.end(),
+                               [&](auto const& one) { return one.ends_with(":wake:" + client); });
         };
         for (auto const& key : keys_of(*server, "lockstep:*")) {
             auto const kind = kind_of(key);

@@ -21,7 +21,7 @@ struct event_state {
     std::string name;
     std::int64_t signals = 0;  ///< that nobody has taken
     bool is_waited_for = false;
-    bool in_use = false;       ///< somebody is offered one, or took one just now
+    bool in_use = false;  ///< somebody is offered one, or took one just now
 };
 std::vector<event_state> events_at(world& where);
 

@@ -59,7 +59,11 @@ std::vector<stay> stays_of(history const& all, std::string_view kind) {
         if (one.what == "arrive") {
             current[whose] = found.size();
             auto const death = killed.of(one.who);
-            found.push_back({.who = one.who, .name = one.name, .how = "", .from = one.t, .to = death == never ? never : death + ghost});
+            found.push_back({.who = one.who,
+                             .name = one.name,
+                             .how = "",
+                             .from = one.t,
+                             .to = death == never ? never : death + ghost});
         } else if (auto const mine = current.find(whose); mine == current.end()) {
             continue;
         } else if (auto& it = found[mine->second]; one.what == "completed") {
@@ -75,7 +79,8 @@ std::vector<stay> stays_of(history const& all, std::string_view kind) {
 
 /// Gives each meeting, in order of time, up to `parties` of those who were there, first those who left first: if they can be told apart
 /// at all, this does it. Returns how many each got.
-std::vector<std::int64_t> assign(std::vector<stay*>& stays, std::vector<std::int64_t> const& meetings, std::int64_t parties) {
+std::vector<std::int64_t> assign(std::vector<stay*>& stays, std::vector<std::int64_t> const& meetings,
+                                 std::int64_t parties) {
     std::sort(stays.begin(), stays.end(), [](stay const* a, stay const* b) { return a->to < b->to; });
     std::vector<std::int64_t> counts;
     for (auto const at : meetings) {
@@ -137,13 +142,16 @@ complaints check_barrier(history const& all, promises const& given, std::int64_t
     // Whoever passed was at a meeting, and at every meeting there were enough. If each can be done, so can both at once.
     static_cast<void>(assign(passed, possible, parties));
     for (auto* const one : passed) {
-        if (!one->taken) found.push_back(fmt::format("passed without a meeting: {} on {}, {} to {}", one->who, one->name, one->from, one->to));
+        if (!one->taken)
+            found.push_back(
+                fmt::format("passed without a meeting: {} on {}, {} to {}", one->who, one->name, one->from, one->to));
         one->taken = false;
     }
     auto const counts = assign(present, sure, parties);
     for (std::size_t i = 0; i < sure.size(); ++i) {
         if (counts[i] == parties) continue;
-        found.push_back(fmt::format("{} of {} met, or some of them were told that it was broken: {} at {}", counts[i], parties, kind, sure[i]));
+        found.push_back(fmt::format("{} of {} met, or some of them were told that it was broken: {} at {}", counts[i],
+                                    parties, kind, sure[i]));
     }
     return found;
 }
@@ -156,7 +164,8 @@ std::map<std::string, std::int64_t> taken_along(history const& all, std::string_
         constexpr auto owing = in_ns(10s);  // by then, what a wait left behind was given back
         auto const until = one.settled ? one.to : one.to == never ? never : one.to + owing;
         bool const died = !one.settled && killed.of(one.who) <= until;
-        bool const forgotten = until == never || one.to - one.from > in_ns(event_ttl) || jumped_between(jumps, one.from, until);
+        bool const forgotten =
+            until == never || one.to - one.from > in_ns(event_ttl) || jumped_between(jumps, one.from, until);
         if (died || forgotten) ++found[one.name];
     }
     return found;
@@ -181,8 +190,8 @@ complaints check_event(history const& all, promises const& given, std::string_vi
     auto taken = taken_along(all, kind);
     for (auto const& [name, what] : objects) {
         if (what.woken + taken[name] >= what.done) continue;
-        found.push_back(fmt::format("{}: of {} sets that were done {} woke somebody and {} may have been taken along", name, what.done,
-                                    what.woken, taken[name]));
+        found.push_back(fmt::format("{}: of {} sets that were done {} woke somebody and {} may have been taken along",
+                                    name, what.done, what.woken, taken[name]));
     }
     return found;
 }

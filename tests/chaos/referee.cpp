@@ -20,7 +20,8 @@ referee::referee(std::string const& history_file)
     sockaddr_un here{};
     here.sun_family = AF_UNIX;
     socket_path().copy(here.sun_path, sizeof here.sun_path - 1);
-    if (file_ == nullptr || ::bind(listening_, reinterpret_cast<sockaddr const*>(&here), sizeof here) != 0 || ::listen(listening_, 64) != 0) {
+    if (file_ == nullptr || ::bind(listening_, reinterpret_cast<sockaddr const*>(&here), sizeof here) != 0 ||
+        ::listen(listening_, 64) != 0) {
         throw std::system_error{errno, std::generic_category(), "referee"};
     }
     thread_ = std::thread{[this] { run(); }};
@@ -36,7 +37,8 @@ referee::~referee() {
 
 history referee::finish() {
     std::uint64_t const one = 1;
-    if (::write(ending_, &one, sizeof one) != sizeof one) throw std::system_error{errno, std::generic_category(), "eventfd"};
+    if (::write(ending_, &one, sizeof one) != sizeof one)
+        throw std::system_error{errno, std::generic_category(), "eventfd"};
     thread_.join();
     std::fflush(file_);
     std::stable_sort(all_.begin(), all_.end(), [](event const& a, event const& b) { return a.t < b.t; });
@@ -65,7 +67,8 @@ void referee::write(event what) {
 // What is in the lines is heard before it ends.
 void referee::run() {
     for (bool ending = false; !ending || !lines_.empty();) {
-        std::vector<pollfd> ready{{.fd = ending_, .events = POLLIN, .revents = 0}, {.fd = listening_, .events = POLLIN, .revents = 0}};
+        std::vector<pollfd> ready{{.fd = ending_, .events = POLLIN, .revents = 0},
+                                  {.fd = listening_, .events = POLLIN, .revents = 0}};
         for (auto const line : lines_) ready.push_back({.fd = line, .events = POLLIN, .revents = 0});
         if (::poll(ready.data(), ready.size(), ending ? 0 : -1) == 0) return;
         ending = ending || ready[0].revents != 0;
@@ -86,7 +89,12 @@ void referee::hear(int from) {
         return;
     }
     auto found = from_json({buffer, static_cast<std::size_t>(size)});
-    if (!found) found = event{.t = boot_ns(), .who = "referee", .what = "left", .name = "a report that is none", .note = {buffer, static_cast<std::size_t>(size)}};
+    if (!found)
+        found = event{.t = boot_ns(),
+                      .who = "referee",
+                      .what = "left",
+                      .name = "a report that is none",
+                      .note = {buffer, static_cast<std::size_t>(size)}};
     if (found->what == "access") {
         found->t = boot_ns();
         found->n = lets_in(*found) ? 1 : 0;

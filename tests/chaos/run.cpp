@@ -100,7 +100,8 @@ history run::finish() {
     for (auto& one : workers_) {
         auto const ended = one.wait(30s);
         if (!ended || ended->code != 0) {
-            note("left", "a worker that did not end well: " + (ended ? "signal " + std::to_string(ended->signal) : "it hangs"));
+            note("left",
+                 "a worker that did not end well: " + (ended ? "signal " + std::to_string(ended->signal) : "it hangs"));
         }
     }
     {

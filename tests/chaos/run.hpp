@@ -20,7 +20,9 @@ class run {
 public:
     run(topology where, std::uint64_t seed, std::string const& history_file);
 
-    [[nodiscard]] bool fails_over() const { return where_ == topology::sentinel || where_ == topology::cluster_failover; }
+    [[nodiscard]] bool fails_over() const {
+        return where_ == topology::sentinel || where_ == topology::cluster_failover;
+    }
     void torment(std::chrono::milliseconds length);
     /// Ends the workers in order, and looks at what is left: of those who live, and then of those who did.
     history finish();

@@ -35,7 +35,8 @@ void to_each(std::vector<test::redis_server*> const& servers, std::vector<std::s
 class standalone_world final : public world {
 public:
     explicit standalone_world(std::size_t workers) {
-        for (std::size_t i = 0; i < workers; ++i) ways_.push_back(std::make_unique<test::fault_proxy>(server_.address()));
+        for (std::size_t i = 0; i < workers; ++i)
+            ways_.push_back(std::make_unique<test::fault_proxy>(server_.address()));
     }
     std::string url_for(std::size_t worker) const override { return ways_.at(worker)->url(); }
     std::vector<test::redis_server*> masters() override { return {&server_}; }
@@ -50,7 +51,8 @@ public:
             case deed::heal: return way.heal();
             case deed::server_nap: return let_nap(server_, what.amount);
             case deed::script_flush: return to_each(masters(), {"SCRIPT", "FLUSH"});
-            case deed::client_kill: return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
+            case deed::client_kill:
+                return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
             case deed::clock_back: return clock_.step(-what.amount);
             case deed::clock_forward: return clock_.step(what.amount);
             default: throw std::logic_error{name_of(what.what)};
@@ -74,12 +76,14 @@ public:
     void commit(step const& what) override {
         switch (what.what) {
             case deed::script_flush: return to_each(masters(), {"SCRIPT", "FLUSH"});
-            case deed::client_kill: return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
+            case deed::client_kill:
+                return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
             case deed::failover: return group_.failover();
             case deed::kill_master: {
                 auto const old = group_.master_address();
                 auto& killed = group_.kill_master();
-                require(group_.wait_until_master_is_not(old), "another master");
+                require(group_.wait_until_master_is_not(old, 40s),
+                        "another master");  // more than one election may fail
                 killed.restart();
                 return require(group_.wait_until_whole(), "whole again");
             }
@@ -106,10 +110,12 @@ public:
         auto const slot = test::slot_of("{" + name_at(what.name, boot_ns()) + "}");
         switch (what.what) {
             case deed::script_flush: return to_each(masters(), {"SCRIPT", "FLUSH"});
-            case deed::client_kill: return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
+            case deed::client_kill:
+                return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
             case deed::migrate:
                 nodes_.migrate_slot(slot, other_than(nodes_.owner_of(slot)));
-                return require(nodes_.wait_until_ok(), "agreed on where the slot is");  // moved again before, it may end up nowhere
+                return require(nodes_.wait_until_ok(),
+                               "agreed on where the slot is");  // moved again before, it may end up nowhere
             case deed::failover: return nodes_.failover(what.whom % nodes_.shards());
             case deed::kill_master: {
                 auto const killed = nodes_.kill_master(what.whom % nodes_.shards());

@@ -17,9 +17,13 @@ event actor::as(std::int64_t time, std::string const& what, std::string note) co
     return one;
 }
 
-void actor::report_at(std::int64_t time, std::string const& what, std::string note) { line_.report(to_json(as(time, what, std::move(note)))); }
+void actor::report_at(std::int64_t time, std::string const& what, std::string note) {
+    line_.report(to_json(as(time, what, std::move(note))));
+}
 
-std::string actor::ask(std::string const& what, std::string note) { return line_.ask(to_json(as(boot_ns(), what, std::move(note)))); }
+std::string actor::ask(std::string const& what, std::string note) {
+    return line_.ask(to_json(as(boot_ns(), what, std::move(note))));
+}
 
 second_thoughts::second_thoughts(std::optional<std::chrono::milliseconds> after) {
     if (!after) return;

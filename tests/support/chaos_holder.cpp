@@ -15,16 +15,20 @@ using std::chrono::milliseconds;
 holder::holder(actor& self) : self_{self}, semaphores_(semaphore_names) {
     // Renewed and passed on among threads; strictly in order; and one that is not renewed.
     mutexes_.emplace_back(self.by, numbered("mutex", 0), lease_options{.ttl = 600ms, .claim_window = 150ms});
-    mutexes_.emplace_back(self.by, numbered("mutex", 1), lease_options{.ttl = 1s, .cohort_passes = 0, .claim_window = 150ms});
-    mutexes_.emplace_back(self.by, numbered("mutex", 2), lease_options{.ttl = 400ms, .renew = false, .claim_window = 100ms});
+    mutexes_.emplace_back(self.by, numbered("mutex", 1),
+                          lease_options{.ttl = 1s, .cohort_passes = 0, .claim_window = 150ms});
+    mutexes_.emplace_back(self.by, numbered("mutex", 2),
+                          lease_options{.ttl = 400ms, .renew = false, .claim_window = 100ms});
     shared_.emplace_back(self.by, numbered("shared", 0), lease_options{.ttl = 600ms, .claim_window = 150ms});
-    shared_.emplace_back(self.by, numbered("shared", 1), lease_options{.ttl = 500ms, .renew = false, .claim_window = 100ms});
+    shared_.emplace_back(self.by, numbered("shared", 1),
+                         lease_options{.ttl = 500ms, .renew = false, .claim_window = 100ms});
 }
 
 void holder::use_mutex() {
     auto const which = self_.below(mutexes_.size());
     auto& from = mutexes_[which];
-    hold({.name = numbered("mutex", which)}, [&](milliseconds time, std::stop_token token) { return from.try_acquire_for(time, std::move(token)); });
+    hold({.name = numbered("mutex", which)},
+         [&](milliseconds time, std::stop_token token) { return from.try_acquire_for(time, std::move(token)); });
 }
 
 void holder::use_semaphore() {
@@ -39,9 +43,11 @@ void holder::use_shared() {
     auto const which = self_.below(shared_.size());
     auto& from = shared_[which];
     bool const writes = self_.one_in(3);
-    hold({.name = numbered("shared", which), .mode = writes ? "write" : "read"}, [&](milliseconds time, std::stop_token token) {
-        return writes ? from.try_acquire_for(time, std::move(token)) : from.try_acquire_shared_for(time, std::move(token));
-    });
+    hold({.name = numbered("shared", which), .mode = writes ? "write" : "read"},
+         [&](milliseconds time, std::stop_token token) {
+             return writes ? from.try_acquire_for(time, std::move(token))
+                           : from.try_acquire_shared_for(time, std::move(token));
+         });
 }
 
 void holder::adopt() {

@@ -19,13 +19,16 @@ struct change_of_mind : std::runtime_error {
 
 std::string explain(error const& problem) { return problem.code().message() + ": " + problem.what(); }
 
-lockstep::event open_event(actor& self) { return {self.by, self.about().name, {.ttl = event_ttl, .claim_window = 150ms}}; }
+lockstep::event open_event(actor& self) {
+    return {self.by, self.about().name, {.ttl = event_ttl, .claim_window = 150ms}};
+}
 
 }  // namespace
 
 meeter::meeter(actor& self) : self_{self} {
     for (std::uint64_t i = 0; i < barrier_names; ++i) {
-        barriers_.emplace_back(self.by, numbered("barrier", i), parties_of(i), [this] { complete(); }, lease_options{.ttl = 600ms});
+        barriers_.emplace_back(
+            self.by, numbered("barrier", i), parties_of(i), [this] { complete(); }, lease_options{.ttl = 600ms});
     }
 }
 

@@ -14,13 +14,17 @@ inline constexpr std::chrono::seconds longest_ttl{1};
 /// How long the server remembers who took a signal, for those whose reply was lost.
 inline constexpr std::chrono::seconds event_ttl{5};
 
-inline std::string numbered(char const* kind, std::uint64_t index) { return std::string{kind} + "-" + std::to_string(index); }
+inline std::string numbered(char const* kind, std::uint64_t index) {
+    return std::string{kind} + "-" + std::to_string(index);
+}
 
 /// How many meet at a barrier.
 inline constexpr std::int64_t parties_of(std::uint64_t barrier) { return 2 + static_cast<std::int64_t>(barrier); }
 
 /// Another event every second: a signal that is lost is missed among few.
-inline std::string event_name(std::int64_t boot_ns) { return numbered("event", static_cast<std::uint64_t>(boot_ns) / 1'000'000'000); }
+inline std::string event_name(std::int64_t boot_ns) {
+    return numbered("event", static_cast<std::uint64_t>(boot_ns) / 1'000'000'000);
+}
 
 /// Any of them, kinds taking turns.
 inline std::string name_at(std::uint64_t index, std::int64_t boot_ns) {

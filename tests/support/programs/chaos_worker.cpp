@@ -3,7 +3,7 @@
 //   chaos_worker <url> <referee's socket> <who> <seed> <threads>
 // The first line of its input ends its work: it says "idle" then, and the client lives on. The end of its input ends it, in order.
 //
-// To add a primitive: a function of support/chaos_holder.cpp or chaos_meeter.cpp, called by work().
+// To add a primitive: a function of support/chaos_holder.cpp or chaos_meeter.cpp, called by do_something().
 #include "support/chaos_actor.hpp"
 #include "support/chaos_holder.hpp"
 #include "support/chaos_meeter.hpp"
@@ -22,18 +22,22 @@ namespace {
 
 using namespace lockstep::chaos;
 
+void do_something(actor& self, holder& holds, meeter& meetings) {
+    auto const kind = self.below(40);
+    if (kind < 9) return holds.use_mutex();
+    if (kind < 15) return holds.use_semaphore();
+    if (kind < 21) return holds.use_shared();
+    if (kind < 26) return meetings.set_event();
+    if (kind < 32) return meetings.wait_for_event();
+    if (kind < 37) return meetings.use_barrier();
+    holds.adopt();
+}
+
 void work(actor self, std::atomic<bool> const& stop) {
     holder holds{self};
     meeter meetings{self};
     while (!stop) {
-        auto const kind = self.below(40);
-        if (kind < 9) holds.use_mutex();
-        else if (kind < 15) holds.use_semaphore();
-        else if (kind < 21) holds.use_shared();
-        else if (kind < 26) meetings.set_event();
-        else if (kind < 32) meetings.wait_for_event();
-        else if (kind < 37) meetings.use_barrier();
-        else holds.adopt();
+        do_something(self, holds, meetings);
         std::this_thread::sleep_for(self.up_to(8));
     }
 }

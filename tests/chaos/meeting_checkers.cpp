@@ -49,7 +49,8 @@ struct stay {
 };
 
 std::vector<stay> stays_of(history const& all, std::string_view kind) {
-    constexpr auto ghost = in_ns(10s);  // how long what was cancelled or killed may be counted
+    constexpr auto ghost =
+        in_ns(4s);  // how long an arrival may be counted that nobody renews: some ttls, since clocks are set back
     std::vector<stay> found;
     std::map<key, std::size_t> current;
     deaths const killed{all};
@@ -68,10 +69,12 @@ std::vector<stay> stays_of(history const& all, std::string_view kind) {
             continue;
         } else if (auto& it = found[mine->second]; one.what == "completed") {
             it.completed = one.t;
+        } else if (one.what == "settled") {
+            it.to = one.t;
         } else {
             it.how = one.what;
             it.to = one.what == "unknown" ? one.t + ghost : one.t;
-            current.erase(mine);
+            if (one.what != "unknown") current.erase(mine);
         }
     }
     return found;

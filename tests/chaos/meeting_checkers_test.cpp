@@ -112,6 +112,15 @@ TEST(barrier_checker, counts_those_who_may_have_been_there) {
     };
     EXPECT_THAT(check_two(with("").killed(14, "w2.0")), IsEmpty());
     EXPECT_THAT(check_two(with("unknown")), IsEmpty());
+    auto const second_try = [&](std::int64_t t) {
+        return with("broken").at(t, "w1.0.0", "arrive").at(t + 1, "w1.0.0", "completed").at(t + 2, "w1.0.0", "passed");
+    };
+    EXPECT_EQ(check_two(second_try(30)).size(), 2U);
+    EXPECT_EQ(check_two(second_try(30).at(25, "w2.0.0", "arrive").at(26, "w2.0.0", "unknown")).size(), 1U);
+    EXPECT_EQ(
+        check_two(second_try(30).at(25, "w2.0.0", "arrive").at(26, "w2.0.0", "unknown").at(27, "w2.0.0", "settled"))
+            .size(),
+        2U);
     EXPECT_EQ(check_two(with("gave_up")).size(), 1U);
     EXPECT_EQ(check_two(with("failed")).size(), 1U);
     story long_dead{"barrier-0"};

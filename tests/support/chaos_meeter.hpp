@@ -23,6 +23,8 @@ private:
     /// After a wait: whether it left anything behind that this process would take along if it were killed.
     void settle(std::uint64_t connects_before, bool woken);
     void complete();
+    /// False: cancelled, and its arrival may not have been taken back yet.
+    bool meet();
 
     actor& self_;
     std::vector<barrier> barriers_;

@@ -17,7 +17,7 @@
 //   set, set_done or unknown; wait, then woken, none or failed
 //   settled    being killed from here on, it takes no signal of that wait along; heard: perhaps it does, but it heard from the server
 // of barriers:
-//   arrive, then passed, broken, gave_up (in vain), failed (it did not arrive) or unknown
+//   arrive, then passed, broken, gave_up (in vain), failed (it did not arrive) or unknown; settled: it is not counted any more
 //   completed  by the last to arrive, before anybody goes on
 #pragma once
 

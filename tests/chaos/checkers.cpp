@@ -21,10 +21,11 @@ std::string describe(hold_record const& one) {
                        one.granted, one.sure_until);
 }
 
-/// Whether what was asked for at `asked` may have ended before `at` because the clock jumped. Not if it was valid for longer than its ttl
-/// after that: then the server has renewed it, and knew it all the time.
-bool ended_early(std::vector<jump> const& jumps, std::int64_t asked, std::int64_t at, std::int64_t valid_until) {
-    constexpr auto ttl = std::chrono::nanoseconds{longest_ttl}.count();
+/// Whether a hold of this name that was asked for at `asked` may have ended before `at` because the clock jumped. Not if it was valid for
+/// longer than its ttl after that: then the server has renewed it, and knew it all the time.
+bool ended_early(std::vector<jump> const& jumps, std::string_view name, std::int64_t asked, std::int64_t at,
+                 std::int64_t valid_until) {
+    auto const ttl = std::chrono::nanoseconds{ttl_of(name)}.count();
     return std::any_of(jumps.begin(), jumps.end(), [&](jump const& one) {
         return asked <= one.done && one.begun <= at && valid_until <= one.done + ttl;
     });
@@ -42,9 +43,10 @@ void for_overlaps(history const& all, std::string_view kind,
         std::erase_if(others, [&](hold_record const* other) { return other->sure_until <= one.granted; });
         std::vector<hold_record const*> overlapping;
         for (auto const* const other : others) {
-            if (!ended_early(jumps, other->asked, one.granted, other->sure_until)) overlapping.push_back(other);
+            if (!ended_early(jumps, one.name, other->asked, one.granted, other->sure_until))
+                overlapping.push_back(other);
         }
-        if (ended_early(jumps, one.asked, one.granted, one.sure_until))
+        if (ended_early(jumps, one.name, one.asked, one.granted, one.sure_until))
             overlapping.clear();  // perhaps before its holder heard of it
         judge(one, overlapping);
         others.push_back(&one);
@@ -174,7 +176,7 @@ complaints check_fences(history const& all, promises const& given, std::string_v
                 found.push_back("refused without need: " + text());
             mine.refused = one.t;
         } else if (one.what == "sure" && mine.refused != 0 && given.memory &&
-                   !ended_early(jumps, mine.asked, mine.refused, one.t)) {
+                   !ended_early(jumps, one.name, mine.asked, mine.refused, one.t)) {
             found.push_back("still sure after it was refused: " + text());
         }
     }

@@ -14,14 +14,18 @@ using std::chrono::milliseconds;
 
 holder::holder(actor& self) : self_{self}, semaphores_(semaphore_names) {
     // Renewed and passed on among threads; strictly in order; and one that is not renewed.
-    mutexes_.emplace_back(self.by, numbered("mutex", 0), lease_options{.ttl = 600ms, .claim_window = 150ms});
-    mutexes_.emplace_back(self.by, numbered("mutex", 1),
-                          lease_options{.ttl = 1s, .cohort_passes = 0, .claim_window = 150ms});
-    mutexes_.emplace_back(self.by, numbered("mutex", 2),
-                          lease_options{.ttl = 400ms, .renew = false, .claim_window = 100ms});
-    shared_.emplace_back(self.by, numbered("shared", 0), lease_options{.ttl = 600ms, .claim_window = 150ms});
-    shared_.emplace_back(self.by, numbered("shared", 1),
-                         lease_options{.ttl = 500ms, .renew = false, .claim_window = 100ms});
+    auto const mutex_with = [&](std::uint64_t which, lease_options how) {
+        auto const name = numbered("mutex", which);
+        how.ttl = ttl_of(name);
+        mutexes_.emplace_back(self.by, name, how);
+    };
+    mutex_with(0, {.claim_window = 150ms});
+    mutex_with(1, {.cohort_passes = 0, .claim_window = 150ms});
+    mutex_with(2, {.renew = false, .claim_window = 100ms});
+    for (std::uint64_t i = 0; i < shared_names; ++i) {
+        auto const name = numbered("shared", i);
+        shared_.emplace_back(self.by, name, lease_options{.ttl = ttl_of(name), .renew = i == 0, .claim_window = 150ms});
+    }
 }
 
 void holder::use_mutex() {
@@ -68,9 +72,9 @@ counting_semaphore& holder::semaphore(std::size_t which) {
     auto& found = semaphores_[which];
     if (found && !self_.one_in(20)) return *found;
     // Now and then again: a failover may have lost it.
-    bool const renews = which == 0;
-    semaphore_options const how{.lease = {.ttl = renews ? 600ms : 400ms, .renew = renews, .claim_window = 150ms}};
-    found = counting_semaphore::create(self_.by, numbered("semaphore", which), semaphore_permits, how);
+    auto const name = numbered("semaphore", which);
+    semaphore_options const how{.lease = {.ttl = ttl_of(name), .renew = which == 0, .claim_window = 150ms}};
+    found = counting_semaphore::create(self_.by, name, semaphore_permits, how);
     return *found;
 }
 

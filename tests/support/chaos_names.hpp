@@ -4,18 +4,25 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace lockstep::chaos {
 
 inline constexpr std::size_t mutex_names = 3, semaphore_names = 2, shared_names = 2, barrier_names = 2;
 inline constexpr std::int64_t semaphore_permits = 3;
-/// No hold's ttl is longer: what is valid for longer after a moment was renewed since.
-inline constexpr std::chrono::seconds longest_ttl{1};
 /// How long the server remembers who took a signal, for those whose reply was lost.
 inline constexpr std::chrono::seconds event_ttl{5};
 
 inline std::string numbered(char const* kind, std::uint64_t index) {
     return std::string{kind} + "-" + std::to_string(index);
+}
+
+/// Of all holds of this name: what is valid for longer after a moment was renewed since.
+inline std::chrono::milliseconds ttl_of(std::string_view name) {
+    using namespace std::chrono_literals;
+    if (name == "mutex-1") return 1s;
+    if (name == "mutex-2" || name == "semaphore-1") return 400ms;
+    return name == "shared-1" ? 500ms : 600ms;
 }
 
 /// How many meet at a barrier.

@@ -11,7 +11,7 @@
 /// (use a queue where that must not happen). An event that is not used for `retention` is forgotten, with its signals.
 ///
 /// Failure: as for `mutex`; `indeterminate_error` from `set` when its reply was lost and could not be had again in time. Otherwise a lost
-/// reply loses no signal and adds none. Threads: everything may be called from any thread.
+/// reply loses no signal and adds none, if the client reaches the server again within `ttl`. Threads: everything may be called from any thread.
 
 #include <lockstep/client.hpp>
 #include <lockstep/detail/acquirable.hpp>

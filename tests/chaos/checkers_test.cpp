@@ -15,7 +15,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-history deed(std::int64_t t, std::string const& note) { return {{.t = t, .who = "nemesis", .what = "deed", .note = note}}; }
+history deed(std::int64_t t, std::string const& note) {
+    return {{.t = t, .who = "nemesis", .what = "deed", .note = note}};
+}
 
 /// Asked at `from`, granted a moment later, sure until `to`, ended.
 history hold(std::string const& who, std::string const& name, std::uint64_t fence, std::int64_t from, std::int64_t to,
@@ -28,8 +30,16 @@ history hold(std::string const& who, std::string const& name, std::uint64_t fenc
 history access(std::string const& who, std::string const& name, std::uint64_t fence, std::int64_t t, bool let_in) {
     return {{.t = t, .who = who, .what = "access", .name = name, .fence = fence, .n = let_in ? 1 : 0}};
 }
-history one(std::string const& what, std::string const& who, std::int64_t t, std::string const& name, std::int64_t n = 0) {
-    return {{.t = t, .who = who, .what = what, .name = name, .n = n}};
+history one(std::string const& what, std::string const& who, std::int64_t t, std::uint64_t fence,
+            std::string const& note = "") {
+    return {{.t = t, .who = who, .what = what, .name = "shared-0", .fence = fence, .note = note}};
+}
+/// Its mode is changed to this at t, and it is sure of that until later.
+history change(std::string const& who, std::uint64_t fence, std::int64_t t, std::string const& mode, std::int64_t to) {
+    auto all = one("change", who, t - 1, 0);
+    for (auto const& part : {one("changed", who, t, fence, mode), one("sure", who, to, fence)})
+        all.push_back(part.front());
+    return all;
 }
 
 template <class... More>
@@ -41,11 +51,19 @@ history join(More const&... parts) {
 }
 
 TEST(history, is_written_and_read_as_json_lines) {
-    event const full{.t = 5, .who = "w", .what = "x", .name = "a \"b\" \\c", .fence = 18'000'000'000'000'000'000U, .n = -1, .note = "n"};
-    EXPECT_EQ(to_json(full), R"({"t":5,"who":"w","what":"x","name":"a \"b\" \\c","fence":18000000000000000000,"n":-1,"note":"n"})");
+    event const full{.t = 5,
+                     .who = "w",
+                     .what = "x",
+                     .name = "a \"b\" \\c",
+                     .fence = 18'000'000'000'000'000'000U,
+                     .n = -1,
+                     .note = "n"};
+    EXPECT_EQ(to_json(full),
+              R"({"t":5,"who":"w","what":"x","name":"a \"b\" \\c","fence":18000000000000000000,"n":-1,"note":"n"})");
     EXPECT_EQ(from_json(to_json(full)), full);
     EXPECT_EQ(from_json(to_json(event{})), event{});
-    for (auto const* const bad : {"", "{", "{}", "{\"t\":1", "{\"t\":\"1\"}", "{\"t\":1}x", "{\"other\":1}", "{\"who\":\"a}"}) {
+    for (auto const* const bad :
+         {"", "{", "{}", "{\"t\":1", "{\"t\":\"1\"}", "{\"t\":1}x", "{\"other\":1}", "{\"who\":\"a}"}) {
         EXPECT_FALSE(from_json(bad)) << bad;
     }
     EXPECT_THAT(parse_history("{\"t\":2}\n\n  {\"t\":1}\n"), ElementsAre(event{.t = 1}, event{.t = 2}));
@@ -53,13 +71,14 @@ TEST(history, is_written_and_read_as_json_lines) {
 }
 
 TEST(exclusion_checker, complains_of_two_who_were_sure_at_once) {
-    auto const turns = join(hold("a", "mutex-0", 1, 10, 20), hold("b", "mutex-0", 2, 15, 15), hold("c", "mutex-0", 3, 19, 40),
-                            hold("a", "mutex-1", 4, 10, 90));
+    auto const turns = join(hold("a", "mutex-0", 1, 10, 20), hold("b", "mutex-0", 2, 15, 15),
+                            hold("c", "mutex-0", 3, 19, 40), hold("a", "mutex-1", 4, 10, 90));
     EXPECT_THAT(check_exclusion(turns, {}), IsEmpty()) << "b never was, and c began when a ended";
     auto const both = join(hold("a", "mutex-0", 1, 10, 30), hold("b", "mutex-0", 2, 20, 40));
     EXPECT_THAT(check_exclusion(both, {}), ElementsAre(StartsWith("two holders: a on mutex-0")));
-    EXPECT_THAT(check_exclusion(both, {.exclusion = false}), IsEmpty());
-    auto const nested = join(hold("a", "mutex-0", 1, 10, 90), hold("b", "mutex-0", 2, 20, 30), hold("c", "mutex-0", 3, 40, 50));
+    EXPECT_THAT(check_exclusion(both, {.memory = false}), IsEmpty());
+    auto const nested =
+        join(hold("a", "mutex-0", 1, 10, 90), hold("b", "mutex-0", 2, 20, 30), hold("c", "mutex-0", 3, 40, 50));
     EXPECT_EQ(check_exclusion(nested, {}).size(), 2U);
 }
 
@@ -67,33 +86,49 @@ TEST(exclusion_checker, excuses_what_a_clock_that_jumped_forward_ended) {
     auto const both = join(hold("a", "mutex-0", 1, 10, 30), hold("b", "mutex-0", 2, 20, 40));
     EXPECT_THAT(check_exclusion(join(both, deed(15, "clock_forward")), {}), IsEmpty());
     EXPECT_THAT(check_exclusion(join(both, deed(8, "clock_forward"), deed(11, "clock_forward done")), {}), IsEmpty());
-    EXPECT_EQ(check_exclusion(join(both, deed(5, "clock_forward"), deed(9, "clock_forward done")), {}).size(), 1U) << "before it";
+    EXPECT_EQ(check_exclusion(join(both, deed(5, "clock_forward"), deed(9, "clock_forward done")), {}).size(), 1U)
+        << "before it";
     EXPECT_EQ(check_exclusion(join(both, deed(25, "clock_forward")), {}).size(), 1U) << "after it";
+    constexpr std::int64_t second = 1'000'000'000;
+    auto const renewed = join(hold("a", "mutex-0", 1, 10, 2 * second), hold("b", "mutex-0", 2, 20, 40));
+    EXPECT_EQ(check_exclusion(join(renewed, deed(15, "clock_forward")), {}).size(), 1U)
+        << "the server has renewed it since";
+    auto const slow = join(hold("a", "mutex-0", 2, 20, 40),
+                           history{{.t = 10, .who = "b", .what = "ask", .name = "mutex-0"},
+                                   {.t = 30, .who = "b", .what = "granted", .name = "mutex-0", .fence = 1},
+                                   {.t = 35, .who = "b", .what = "sure", .name = "mutex-0", .fence = 1}});
+    EXPECT_EQ(check_exclusion(slow, {}).size(), 1U);
+    EXPECT_THAT(check_exclusion(join(slow, deed(15, "clock_forward")), {}), IsEmpty())
+        << "b's had ended when it heard of it";
     EXPECT_EQ(check_exclusion(join(both, deed(15, "clock_back")), {}).size(), 1U) << "the other way";
 }
 
 TEST(fence_checker, complains_of_a_fence_that_does_not_grow) {
-    auto const well = join(hold("a", "mutex-0", 5, 10, 20), hold("b", "mutex-0", 7, 12, 50), hold("c", "mutex-0", 6, 12, 40));
+    auto const well =
+        join(hold("a", "mutex-0", 5, 10, 20), hold("b", "mutex-0", 7, 12, 50), hold("c", "mutex-0", 6, 12, 40));
     EXPECT_THAT(check_fences(well, {}), IsEmpty()) << "c asked before b was granted";
-    EXPECT_THAT(check_fences(join(hold("a", "mutex-0", 5, 10, 20), hold("b", "mutex-0", 4, 30, 40)), {.exclusion = false}),
+    EXPECT_THAT(check_fences(join(hold("a", "mutex-0", 5, 10, 20), hold("b", "mutex-0", 4, 30, 40)), {.memory = false}),
                 ElementsAre(HasSubstr("a fence after 5: b")));
-    EXPECT_THAT(check_fences(join(hold("a", "mutex-0", 5, 10, 20), hold("b", "mutex-0", 5, 10, 40)), {.exclusion = false}),
+    EXPECT_THAT(check_fences(join(hold("a", "mutex-0", 5, 10, 20), hold("b", "mutex-0", 5, 10, 40)), {.memory = false}),
                 ElementsAre(HasSubstr("given twice: b")));
     EXPECT_THAT(check_fences(join(hold("a", "mutex-0", 5, 10, 20), hold("b", "mutex-1", 5, 30, 40)), {}), IsEmpty());
 }
 
 TEST(fence_checker, complains_of_a_referee_that_is_fooled) {
-    auto const well = join(access("a", "mutex-0", 5, 10, true), access("b", "mutex-0", 6, 11, true), access("a", "mutex-0", 5, 12, false),
-                           access("b", "mutex-0", 6, 13, true));
+    auto const well = join(access("a", "mutex-0", 5, 10, true), access("b", "mutex-0", 6, 11, true),
+                           access("a", "mutex-0", 5, 12, false), access("b", "mutex-0", 6, 13, true));
     EXPECT_THAT(check_fences(well, {}), IsEmpty());
-    EXPECT_THAT(check_fences(join(well, access("a", "mutex-0", 5, 14, true)), {}), ElementsAre(StartsWith("let in after 6: a")));
-    EXPECT_THAT(check_fences(join(well, access("c", "mutex-0", 7, 14, false)), {}), ElementsAre(StartsWith("refused without need: c")));
+    EXPECT_THAT(check_fences(join(well, access("a", "mutex-0", 5, 14, true)), {}),
+                ElementsAre(StartsWith("let in after 6: a")));
+    EXPECT_THAT(check_fences(join(well, access("c", "mutex-0", 7, 14, false)), {}),
+                ElementsAre(StartsWith("refused without need: c")));
 }
 
 TEST(fence_checker, complains_of_one_that_is_sure_after_it_was_refused) {
-    auto const stale = join(hold("a", "mutex-0", 5, 10, 30), access("b", "mutex-0", 6, 15, true), access("a", "mutex-0", 5, 20, false));
+    auto const stale = join(hold("a", "mutex-0", 5, 10, 30), access("b", "mutex-0", 6, 15, true),
+                            access("a", "mutex-0", 5, 20, false));
     EXPECT_THAT(check_fences(stale, {}), ElementsAre(StartsWith("still sure after it was refused: a")));
-    EXPECT_THAT(check_fences(stale, {.exclusion = false}), IsEmpty());
+    EXPECT_THAT(check_fences(stale, {.memory = false}), IsEmpty());
     EXPECT_THAT(check_fences(join(stale, deed(12, "clock_forward")), {}), IsEmpty());
     auto const again = join(stale, hold("a", "mutex-0", 9, 40, 50));
     EXPECT_EQ(check_fences(again, {}).size(), 1U) << "its next hold is another matter";
@@ -104,7 +139,8 @@ TEST(bound_checker, complains_of_one_permit_too_many) {
     EXPECT_THAT(check_bound(three, {}, 3), IsEmpty());
     EXPECT_THAT(check_bound(three, {}, 2), ElementsAre(StartsWith("3 permits of 2: b")));
     EXPECT_THAT(check_bound(join(three, hold("c", "semaphore-0", 3, 50, 60, 3)), {}, 3), IsEmpty()) << "they had ended";
-    EXPECT_THAT(check_bound(join(three, hold("c", "semaphore-0", 3, 30, 60, 1)), {}, 3), ElementsAre(HasSubstr("c on")));
+    EXPECT_THAT(check_bound(join(three, hold("c", "semaphore-0", 3, 30, 60, 1)), {}, 3),
+                ElementsAre(HasSubstr("c on")));
 }
 
 TEST(readers_writer_checker, complains_of_a_writer_that_is_not_alone) {
@@ -115,41 +151,60 @@ TEST(readers_writer_checker, complains_of_a_writer_that_is_not_alone) {
     EXPECT_EQ(check_readers_writer(join(readers, hold("c", "shared-0", 3, 5, 15, 0, "write")), {}).size(), 1U);
 }
 
-history arrivals(std::int64_t t, std::initializer_list<char const*> names) {
-    history all;
-    for (auto const* const who : names) all.push_back({.t = t, .who = who, .what = "arrive", .name = "barrier-0"});
-    return all;
+TEST(readers_writer_checker, knows_that_modes_change) {
+    auto const writer = hold("a", "shared-0", 1, 10, 20, 0, "write");
+    auto const stays = join(writer, change("a", 1, 21, "read", 60));
+    auto const reader = hold("b", "shared-0", 2, 30, 50, 0, "read");
+    EXPECT_EQ(check_readers_writer(join(writer, one("sure", "a", 60, 1), reader), {}).size(), 0U) << "it had ended";
+    auto lasting = stays;
+    std::erase_if(lasting, [](event const& what) { return what.what == "ended"; });
+    EXPECT_THAT(check_readers_writer(join(lasting, reader), {}), IsEmpty());
+    auto upgraded = join(hold("a", "shared-0", 1, 10, 20, 0, "read"), change("a", 3, 35, "write", 60));
+    std::erase_if(upgraded, [](event const& what) { return what.what == "ended"; });
+    EXPECT_EQ(check_readers_writer(join(upgraded, reader), {}).size(), 1U);
 }
 
-TEST(barrier_checker, complains_of_a_generation_that_is_not_all_or_none) {
-    auto const met = arrivals(10, {"a", "b"});
-    auto const passed = [](char const* who, std::int64_t t, std::int64_t n = 1) { return one("passed", who, t, "barrier-0", n); };
-    auto const broken = [](char const* who, std::int64_t t) { return one("broken", who, t, "barrier-0", 1); };
-    auto const well = join(met, passed("a", 20), passed("b", 21), one("completed", "a", 15, "barrier-0", 1));
-    EXPECT_THAT(check_barrier(well, 2), IsEmpty());
-    EXPECT_THAT(check_barrier(join(met, broken("a", 20), broken("b", 21)), 2), IsEmpty());
-    EXPECT_THAT(check_barrier(join(met, passed("a", 20)), 2), IsEmpty()) << "b died before it knew";
-    EXPECT_THAT(check_barrier(join(met, passed("a", 20), broken("b", 21)), 2), Contains(StartsWith("passed for some")));
-    EXPECT_THAT(check_barrier(join(arrivals(10, {"a"}), passed("a", 20)), 2), ElementsAre(StartsWith("passed without all")));
-    EXPECT_THAT(check_barrier(join(well, arrivals(12, {"c"}), passed("c", 22)), 2), ElementsAre(StartsWith("more passed")));
-    EXPECT_THAT(check_barrier(join(well, one("completed", "b", 16, "barrier-0", 1)), 2), ElementsAre(StartsWith("completed more")));
-    EXPECT_THAT(check_barrier(join(arrivals(10, {"a"}), passed("a", 20), arrivals(30, {"b"}), passed("b", 40)), 2),
-                ElementsAre(StartsWith("passed before all")));
+TEST(fence_checker, knows_who_keeps_a_fence) {
+    auto const first = hold("a", "shared-0", 5, 10, 20, 0, "write");
+    auto const adopted = [&](std::uint64_t fence) {
+        return check_fences(join(first, one("ask", "b", 30, 0), one("adopted", "b", 31, fence)), {}, "shared");
+    };
+    EXPECT_THAT(adopted(5), IsEmpty());
+    EXPECT_THAT(adopted(6), IsEmpty());
+    EXPECT_THAT(adopted(4), ElementsAre(HasSubstr("a fence after 5: b")));
+    auto const changed = [&](std::uint64_t fence) {
+        auto const other = hold("b", "shared-0", 7, 12, 20, 0, "read");
+        return check_fences(join(first, other, change("a", fence, 30, "read", 40)), {}, "shared");
+    };
+    EXPECT_THAT(changed(5), IsEmpty());
+    EXPECT_THAT(changed(8), IsEmpty());
+    EXPECT_THAT(changed(7), Contains(HasSubstr("given twice: a")));
+    EXPECT_THAT(changed(6), ElementsAre(HasSubstr("a fence after 7: a")));
 }
 
-TEST(event_checker, complains_of_a_set_that_wakes_none_or_two) {
-    auto const name = "event-0";
-    auto const set = join(one("set", "s", 10, name), one("set_done", "s", 11, name));
-    auto const woken = [&](char const* who, std::int64_t t) { return join(one("wait", who, 5, name), one("woken", who, t, name)); };
-    EXPECT_THAT(check_event(join(set, woken("a", 20)), "event"), IsEmpty());
-    EXPECT_THAT(check_event(join(set, one("stored", "end", 99, name, 1))), IsEmpty());
-    EXPECT_THAT(check_event(join(set, one("wait", "a", 5, name))), IsEmpty()) << "killed, and may have taken it along";
-    EXPECT_THAT(check_event(join(one("set", "s", 10, name))), IsEmpty()) << "not known whether it was done";
-    EXPECT_THAT(check_event(set), ElementsAre(HasSubstr("only 0 woke")));
-    EXPECT_THAT(check_event(join(set, woken("a", 20), woken("b", 21))), Contains(StartsWith("woken without a set: b")));
-    EXPECT_THAT(check_event(join(set, woken("a", 9), one("none", "b", 50, name))), Contains(StartsWith("woken without a set: a")));
-    EXPECT_THAT(check_event(join(set, woken("a", 20), one("stored", "end", 99, name, 1))), ElementsAre(HasSubstr("left 1")));
-    EXPECT_THAT(check_event(join(set, one("wait", "a", 5, name), one("none", "a", 30, name))), ElementsAre(HasSubstr("only 0 woke")));
+TEST(fence_checker, lets_readers_come_in_any_order_but_not_after_a_later_writer) {
+    auto const visit = [](std::string const& who, std::uint64_t fence, std::int64_t t, std::string const& mode,
+                          bool enters) {
+        history all{{.t = t,
+                     .who = who,
+                     .what = "access",
+                     .name = "shared-0",
+                     .fence = fence,
+                     .n = enters ? 1 : 0,
+                     .note = mode}};
+        return all;
+    };
+    auto const readers = join(visit("a", 6, 10, "read", true), visit("b", 5, 11, "read", true));
+    EXPECT_THAT(check_fences(readers, {}, "shared"), IsEmpty());
+    EXPECT_EQ(check_fences(join(readers, visit("c", 4, 12, "write", true)), {}, "shared").size(), 1U);
+    auto const written = join(readers, visit("c", 7, 12, "write", true));
+    EXPECT_EQ(check_fences(join(written, visit("a", 6, 13, "read", true)), {}, "shared").size(), 1U);
+    EXPECT_THAT(check_fences(join(written, visit("a", 6, 13, "read", false)), {}, "shared"), IsEmpty());
+}
+
+TEST(told_checker, complains_of_a_token_that_does_not_trip) {
+    EXPECT_THAT(check_told(hold("a", "mutex-0", 1, 10, 20)), IsEmpty());
+    EXPECT_THAT(check_told(one("untold", "a", 10, 7)), ElementsAre("a lost shared-0, fence 7, and was not told"));
 }
 
 TEST(leftover_checker, complains_of_what_is_left) {

@@ -88,7 +88,7 @@ std::vector<step> make_plan(std::uint64_t seed, topology where, milliseconds len
     std::vector<step> plan;
     std::vector<milliseconds> asleep(workers), faulty(workers);  // until when
     for (auto at = draw.between(100, 300); at < length; at += draw.between(20, 250)) {
-        step next{.at = at, .what = pick(draw, deeds), .whom = draw.below(workers)};
+        step next{.at = at, .what = pick(draw, deeds), .whom = draw.below(workers), .name = draw.below(1'000)};
         next.amount = amount_of(draw, next.what);
         auto const until = std::min(at + (next.what == deed::lag ? draw.between(100, 1'000) : next.amount), length);
         bool const sleeps = next.what == deed::nap || next.what == deed::nap_holder;

@@ -18,9 +18,9 @@ enum class topology {
 
 enum class deed {
     kill,           // a worker; another takes its place
-    kill_holder,    // the one that was last given a name
+    kill_holder,    // the one that last used a name
     nap,            // a worker sleeps until its wake
-    nap_holder,     // the one that was last given a name
+    nap_holder,     // the one that last used a name
     wake,           // of what slept under this number
     cut,            // a worker's connections
     drop_reply,     // its next reply is lost, and the connection with it
@@ -41,7 +41,8 @@ char const* name_of(deed what);
 struct step {
     std::chrono::milliseconds at{0};  // since the beginning
     deed what{};
-    std::uint64_t whom = 0;           // a worker, or a name; taken modulo their number
+    std::uint64_t whom = 0;           // a worker or a server; taken modulo their number
+    std::uint64_t name = 0;           // taken modulo their number
     std::chrono::milliseconds amount{0};
 
     bool operator==(step const&) const = default;

@@ -20,7 +20,8 @@ referee::referee(std::string const& history_file)
     sockaddr_un here{};
     here.sun_family = AF_UNIX;
     socket_path().copy(here.sun_path, sizeof here.sun_path - 1);
-    if (file_ == nullptr || ::bind(listening_, reinterpret_cast<sockaddr const*>(&here), sizeof here) != 0 || ::listen(listening_, 64) != 0) {
+    if (file_ == nullptr || ::bind(listening_, reinterpret_cast<sockaddr const*>(&here), sizeof here) != 0 ||
+        ::listen(listening_, 64) != 0) {
         throw std::system_error{errno, std::generic_category(), "referee"};
     }
     thread_ = std::thread{[this] { run(); }};
@@ -36,7 +37,8 @@ referee::~referee() {
 
 history referee::finish() {
     std::uint64_t const one = 1;
-    if (::write(ending_, &one, sizeof one) != sizeof one) throw std::system_error{errno, std::generic_category(), "eventfd"};
+    if (::write(ending_, &one, sizeof one) != sizeof one)
+        throw std::system_error{errno, std::generic_category(), "eventfd"};
     thread_.join();
     std::fflush(file_);
     std::stable_sort(all_.begin(), all_.end(), [](event const& a, event const& b) { return a.t < b.t; });
@@ -45,13 +47,15 @@ history referee::finish() {
 
 void referee::note(event what) {
     std::lock_guard const guard{mutex_};
-    if (what.what == "granted") granted_[what.name] = what.who;
+    for (auto const* const use : {"granted", "adopted", "changed", "arrive", "wait"}) {
+        if (what.what == use) users_[what.name] = what.who;
+    }
     write(std::move(what));
 }
 
-std::string referee::last_granted(std::string const& name) {
+std::string referee::last_user(std::string const& name) {
     std::lock_guard const guard{mutex_};
-    return granted_[name];
+    return users_[name];
 }
 
 void referee::write(event what) {
@@ -63,7 +67,8 @@ void referee::write(event what) {
 // What is in the lines is heard before it ends.
 void referee::run() {
     for (bool ending = false; !ending || !lines_.empty();) {
-        std::vector<pollfd> ready{{.fd = ending_, .events = POLLIN, .revents = 0}, {.fd = listening_, .events = POLLIN, .revents = 0}};
+        std::vector<pollfd> ready{{.fd = ending_, .events = POLLIN, .revents = 0},
+                                  {.fd = listening_, .events = POLLIN, .revents = 0}};
         for (auto const line : lines_) ready.push_back({.fd = line, .events = POLLIN, .revents = 0});
         if (::poll(ready.data(), ready.size(), ending ? 0 : -1) == 0) return;
         ending = ending || ready[0].revents != 0;
@@ -84,15 +89,45 @@ void referee::hear(int from) {
         return;
     }
     auto found = from_json({buffer, static_cast<std::size_t>(size)});
-    if (!found) found = event{.t = boot_ns(), .who = "referee", .what = "left", .name = "a report that is none", .note = {buffer, static_cast<std::size_t>(size)}};
+    if (!found)
+        found = event{.t = boot_ns(),
+                      .who = "referee",
+                      .what = "left",
+                      .name = "a report that is none",
+                      .note = {buffer, static_cast<std::size_t>(size)}};
     if (found->what == "access") {
-        auto& highest = highest_[found->name];
         found->t = boot_ns();
-        found->n = found->fence >= highest ? 1 : 0;
-        highest = std::max(highest, found->fence);
+        found->n = lets_in(*found) ? 1 : 0;
         ::send(from, found->n == 1 ? "y" : "n", 1, MSG_NOSIGNAL);
+    } else if (found->what == "detached") {
+        detached_.push_back(*found);
+    } else if (found->what == "wanted") {
+        auto const one = hand_out();
+        ::send(from, one.data(), one.size(), MSG_NOSIGNAL);
+        return;
     }
     note(std::move(*found));
+}
+
+bool referee::lets_in(event const& who) {
+    auto& highest = highest_[who.name];
+    bool const reads = who.note == "read";
+    bool const enters = who.fence >= (reads ? highest.of_writers : highest.of_all);
+    highest.of_all = std::max(highest.of_all, who.fence);
+    if (!reads) highest.of_writers = std::max(highest.of_writers, who.fence);
+    return enters;
+}
+
+std::string referee::hand_out() {
+    if (detached_.empty()) return "none";
+    auto const latest = detached_.back();
+    bool const again = latest.fence % 4 == 0 && latest.what == "detached";
+    detached_.pop_back();
+    if (again) {
+        detached_.push_back(latest);
+        detached_.back().what = "handed out before";
+    }
+    return to_json(latest);
 }
 
 }  // namespace lockstep::chaos

@@ -1,14 +1,15 @@
 #include "world.hpp"
 
+#include "support/chaos_names.hpp"
 #include "support/clock_file.hpp"
 #include "support/cluster.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/history.hpp"
 #include "support/key_slot.hpp"
 #include "support/sentinel_group.hpp"
 
 #include <stdexcept>
-#include <string_view>
 
 namespace lockstep::chaos {
 namespace {
@@ -34,7 +35,8 @@ void to_each(std::vector<test::redis_server*> const& servers, std::vector<std::s
 class standalone_world final : public world {
 public:
     explicit standalone_world(std::size_t workers) {
-        for (std::size_t i = 0; i < workers; ++i) ways_.push_back(std::make_unique<test::fault_proxy>(server_.address()));
+        for (std::size_t i = 0; i < workers; ++i)
+            ways_.push_back(std::make_unique<test::fault_proxy>(server_.address()));
     }
     std::string url_for(std::size_t worker) const override { return ways_.at(worker)->url(); }
     std::vector<test::redis_server*> masters() override { return {&server_}; }
@@ -49,7 +51,8 @@ public:
             case deed::heal: return way.heal();
             case deed::server_nap: return let_nap(server_, what.amount);
             case deed::script_flush: return to_each(masters(), {"SCRIPT", "FLUSH"});
-            case deed::client_kill: return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
+            case deed::client_kill:
+                return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
             case deed::clock_back: return clock_.step(-what.amount);
             case deed::clock_forward: return clock_.step(what.amount);
             default: throw std::logic_error{name_of(what.what)};
@@ -73,12 +76,14 @@ public:
     void commit(step const& what) override {
         switch (what.what) {
             case deed::script_flush: return to_each(masters(), {"SCRIPT", "FLUSH"});
-            case deed::client_kill: return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
+            case deed::client_kill:
+                return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
             case deed::failover: return group_.failover();
             case deed::kill_master: {
                 auto const old = group_.master_address();
                 auto& killed = group_.kill_master();
-                require(group_.wait_until_master_is_not(old), "another master");
+                require(group_.wait_until_master_is_not(old, 40s),
+                        "another master");  // more than one election may fail
                 killed.restart();
                 return require(group_.wait_until_whole(), "whole again");
             }
@@ -102,13 +107,15 @@ public:
     }
 
     void commit(step const& what) override {
-        auto const slot = test::slot_of("{" + mutex_name(what.whom) + "}");
+        auto const slot = test::slot_of("{" + name_at(what.name, boot_ns()) + "}");
         switch (what.what) {
             case deed::script_flush: return to_each(masters(), {"SCRIPT", "FLUSH"});
-            case deed::client_kill: return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
+            case deed::client_kill:
+                return to_each(masters(), {"CLIENT", "KILL", "TYPE", what.whom % 2 == 0 ? "normal" : "pubsub"});
             case deed::migrate:
                 nodes_.migrate_slot(slot, other_than(nodes_.owner_of(slot)));
-                return require(nodes_.wait_until_ok(), "agreed on where the slot is");  // moved again before, it may end up nowhere
+                return require(nodes_.wait_until_ok(),
+                               "agreed on where the slot is");  // moved again before, it may end up nowhere
             case deed::failover: return nodes_.failover(what.whom % nodes_.shards());
             case deed::kill_master: {
                 auto const killed = nodes_.kill_master(what.whom % nodes_.shards());
@@ -131,9 +138,6 @@ private:
     test::cluster nodes_;
 };
 
-// A lock that nobody holds or wants keeps its format, its last fence, and until when it is kept; "t" is how long the last lease was.
-bool may_stay(std::string const& field) { return std::string_view{"vfxt"}.find(field) != std::string_view::npos; }
-
 }  // namespace
 
 std::unique_ptr<world> make_world(topology where, std::size_t workers) {
@@ -144,50 +148,6 @@ std::unique_ptr<world> make_world(topology where, std::size_t workers) {
         case topology::cluster_failover: return std::make_unique<cluster_world>(true);
     }
     throw std::logic_error{"no such topology"};
-}
-
-std::string mutex_name(std::uint64_t index) { return "mutex-" + std::to_string(index % mutex_names); }
-
-std::vector<std::string> left_by_the_living(world& where, std::string_view fields) {
-    std::vector<std::string> found;
-    for (auto* const server : where.masters()) {
-        std::string connected;
-        for (auto const* const kind : {"CHANNELS", "SHARDCHANNELS"}) {
-            for (auto const& channel : server->must({"PUBSUB", kind, "lockstep:*"}).elements) connected += channel.text + ' ';
-        }
-        for (auto const& key : server->must({"KEYS", "lockstep:*:lock"}).elements) {
-            auto const hash = server->must({"HGETALL", key.text}).elements;
-            for (std::size_t i = 0; i + 1 < hash.size(); i += 2) {
-                auto const& field = hash[i].text;
-                auto const hold = field[0] == 'w' ? field.substr(1) : hash[i + 1].text;
-                auto const client = hold.substr(0, hold.find('.'));
-                if (fields.find(field[0]) == std::string_view::npos || client == "*") continue;
-                if (connected.find(":wake:" + client + ' ') != std::string::npos) found.push_back(key.text + ": " + field + " of " + hold);
-            }
-        }
-    }
-    return found;
-}
-
-std::vector<std::string> leftovers(world& where) {
-    std::vector<std::string> found;
-    for (auto* const server : where.masters()) {
-        for (auto const& key : server->must({"KEYS", "*"}).elements) {
-            // What killed workers said of themselves goes by itself, half a minute after.
-            if (key.text.starts_with("lockstep:{clients}:") && server->must({"PTTL", key.text}).integer > 0) continue;
-            if (server->must({"PTTL", key.text}).integer < 0) found.push_back(key.text + " does not expire");
-            auto const type = server->must({"TYPE", key.text}).text;
-            if (type != "hash" || !key.text.ends_with(":lock")) found.push_back(key.text + ", a " + type);
-            if (type != "hash") continue;
-            for (auto const& field : server->must({"HKEYS", key.text}).elements) {
-                if (!may_stay(field.text)) found.push_back(key.text + " has " + field.text);
-            }
-        }
-        for (auto const* const kind : {"CHANNELS", "SHARDCHANNELS"}) {
-            for (auto const& channel : server->must({"PUBSUB", kind, "lockstep:*"}).elements) found.push_back("channel " + channel.text);
-        }
-    }
-    return found;
 }
 
 }  // namespace lockstep::chaos

@@ -6,7 +6,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace lockstep::chaos {
@@ -25,14 +24,5 @@ public:
 };
 
 std::unique_ptr<world> make_world(topology where, std::size_t workers);
-
-/// The names that workers use.
-constexpr std::size_t mutex_names = 3;
-std::string mutex_name(std::uint64_t index);
-
-/// What is there at the servers of clients that are connected, in fields of these kinds: o and p name who holds, w who waits.
-std::vector<std::string> left_by_the_living(world& where, std::string_view fields);
-/// What is there that should not be when no client is connected any more.
-std::vector<std::string> leftovers(world& where);
 
 }  // namespace lockstep::chaos

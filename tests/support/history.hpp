@@ -7,11 +7,18 @@
 //
 //   ask       before a hold is asked for                     none, failed  it was not obtained (note: why)
 //   granted   after it was: fence, n permits, note the mode   sure          t was read before the lease was found valid
-//   ended     the holder is through with it (note: how)
+//   adopted   the same of one that somebody detached          untold        lost, and its stop token did not trip
+//   change    before the mode is changed                      changed       after it was: fence, note the mode; none: it was not
+//   ended     the holder is through with it (note: how)       detached      the same, and whoever adopts it has it (note: mode|token)
 //   access    the referee's: a holder came with its fence; n is 1 if it was let in, 0 if a larger one had been there
-//   deed      the nemesis': note says which                   left          found in Redis in the end (note: what)
-//   set, set_done; wait, woken, none; stored (n)              of events
-//   arrive; passed, broken, unknown (n: generation); completed (n)  of barriers
+//   deed      the nemesis': note says which                   killed        who has been
+//   left      found in Redis in the end (note: what)
+// of events:
+//   set, set_done or unknown; wait, then woken, none or failed
+//   settled    being killed from here on, it takes no signal of that wait along; heard: perhaps it does, but it heard from the server
+// of barriers:
+//   arrive, then passed, broken, gave_up (in vain), failed (it did not arrive) or unknown; settled: it is not counted any more
+//   completed  by the last to arrive, before anybody goes on
 #pragma once
 
 #include <cstdint>

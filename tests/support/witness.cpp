@@ -28,12 +28,12 @@ void witness::report(std::string const& line) {
     }
 }
 
-bool witness::ask(std::string const& line) {
+std::string witness::ask(std::string const& line) {
     report(line);
-    char answer = 0;
+    char answer[2048];
     while (true) {
-        auto const got = ::recv(socket_, &answer, 1, 0);
-        if (got == 1) return answer == 'y';
+        auto const got = ::recv(socket_, answer, sizeof answer, 0);
+        if (got > 0) return {answer, static_cast<std::size_t>(got)};
         if (got == 0 || errno != EINTR) throw std::runtime_error{"the referee is gone"};
     }
 }

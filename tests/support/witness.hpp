@@ -15,7 +15,7 @@ public:
 
     void report(std::string const& line);
     // The same, and the referee's answer. Both throw std::runtime_error when the referee is gone.
-    [[nodiscard]] bool ask(std::string const& line);
+    [[nodiscard]] std::string ask(std::string const& line);
 
 private:
     int socket_ = -1;

@@ -1,0 +1,38 @@
+// The last client of a run: everything can be had once more, and whoever died leaves nothing behind for it.
+#pragma once
+
+#include "support/history.hpp"
+#include "world.hpp"
+
+#include <lockstep/client.hpp>
+#include <lockstep/event.hpp>
+#include <lockstep/lease.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lockstep::chaos {
+
+class ending {
+public:
+    ending(world& where, std::function<void(event)> report);
+
+    /// All that can be held, whole.
+    [[nodiscard]] std::vector<lease> take_all() const;
+    /// Arrives at the barriers and goes away, which breaks up meetings with the dead.
+    void meet_nobody() const;
+    /// Those that nobody has taken; and as many more as the dead in the queues would have had, which they must not keep.
+    void take_signals() const;
+
+private:
+    void say(std::string const& what, std::string const& name, std::string const& note = {}) const;
+    void set_and_take(std::string const& name) const;
+    void take_signal(std::string const& name) const;
+
+    world& world_;
+    std::function<void(event)> report_;
+    mutable client by_;
+};
+
+}  // namespace lockstep::chaos

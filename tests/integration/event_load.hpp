@@ -74,7 +74,8 @@ private:
     }
     /// Now far ahead, now behind: signals are stored, and waiters queue.
     void set(event& of) {
-        if (sets_ > taken_ + (sets_ / 50 % 2 == 0 ? 0 : 20)) return std::this_thread::yield();
+        bool const ahead = sets_ > taken_ + (sets_ / 50 % 2 == 0 ? 0 : 20);
+        if (ahead && (how_.counts || of.is_set())) return std::this_thread::yield();  // else a failover has taken some along
         of.set();
         ++sets_;
     }

@@ -52,6 +52,7 @@ milliseconds hold::remaining(std::uint64_t tenancy) const noexcept {
 }
 
 std::stop_token hold::stop_token(std::uint64_t tenancy) {
+    if (!target_->where->owner()->same_process()) return tripped();
     std::lock_guard const guard{hub_.alarm().lock()};
     if (over(tenancy) || over_) return tripped();
     if (!stop_) stop_.emplace();
@@ -59,6 +60,7 @@ std::stop_token hold::stop_token(std::uint64_t tenancy) {
 }
 
 std::stop_token hold::at_risk_token(std::uint64_t tenancy) {
+    if (!target_->where->owner()->same_process()) return tripped();
     std::lock_guard const guard{hub_.alarm().lock()};
     if (over(tenancy) || at_risk_) return tripped();
     if (!risk_) risk_.emplace();

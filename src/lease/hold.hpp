@@ -157,6 +157,8 @@ private:
     alarm_clock::time_point ring(alarm_clock::time_point now, std::vector<std::stop_source>& stops) noexcept override;
 
     void send(state next, clock::time_point deadline) noexcept;
+    /// What its caller is told of a request that failed.
+    std::exception_ptr unheard(errc reason, std::string_view why) const;
     void answered_ask(answer const& said) noexcept;
     void answered_renewal(answer const& said) noexcept;
     void answered_release(answer const& said) noexcept;

@@ -6,6 +6,10 @@
 #include "lease/waiter.hpp"
 #include "resp/encoder.hpp"
 
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -69,11 +73,12 @@ void hold::encode(resp::output& out) {
     switch (state_) {
         case state::asking:
             if (!token_.empty()) {
-                head(kind.adopt, 4);
+                head(kind.adopt, 5);
                 resp::bulk(out, token_);
                 resp::bulk(out, id());
                 resp::bulk(out, ttl_.count());
                 resp::bulk(out, std::string_view{what.rules});
+                resp::bulk(out, deadline_ms_);
                 break;
             }
             head(kind.acquire, kind.is_pool ? 8 : 6);
@@ -147,6 +152,12 @@ void hold::complete(reply_view said) noexcept {
     }
 }
 
+std::exception_ptr hold::unheard(errc reason, std::string_view why) const {
+    if (reason != errc::timeout) return make_error(reason, std::string{why});
+    return make_error(errc::indeterminate,
+                      fmt::format("what became of the lease of '{}' at the server is not known: {}", target_->where->name(), why));
+}
+
 void hold::fail(errc reason, std::string_view why) noexcept {
     auto const kept = target_;
     use_way(nullptr);
@@ -158,13 +169,13 @@ void hold::fail(errc reason, std::string_view why) noexcept {
         case state::held:
             renewing_ = false;
             change_to_ = -1;
-            settle_caller(make_error(reason, std::string{why}));
+            settle_caller(unheard(reason, why));
             if (hub_.is_closing()) return;
             // What was not sent or answered in time is over; anything else may be better soon.
             return hub_.schedule(*this, std::min(end_as_steady(), hub_.reactor().now() + std::max(milliseconds{20}, ttl_ / 20)));
         default:
             hub_.count_release(-1);
-            settle_caller(make_error(reason, std::string{why}));
+            settle_caller(unheard(reason, why));
             // A lease ends by itself. A place in a queue does not: it is owed until the server has heard of it.
             if (hub_.is_closing() || (!unused_ && hub_.reactor().now() >= owed_until_)) return finish();
             state_ = state::owing;

@@ -16,8 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds longest_budget{5'000};  // a question that was given up can run so much later at most
-
 /// Whether a lease obtained for one can be given to another.
 bool same_terms(settings const& left, settings const& right) noexcept {
     return left.ttl == right.ttl && left.renew == right.renew && left.renew_every == right.renew_every && left.max_hold == right.max_hold;

@@ -26,6 +26,9 @@ class hub;
 
 class room final : public std::enable_shared_from_this<room>, redis::listener {
 public:
+    /// What was asked and given up can run so much later at most.
+    static constexpr std::chrono::milliseconds longest_budget{5'000};
+
     room(std::shared_ptr<detail::core> owner, hub& home, kind const& what, std::string key, std::string name);
     ~room();
 

@@ -13,7 +13,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace lockstep::engine {
 namespace {
@@ -95,6 +97,34 @@ task<change_result> run_change(lease mine, std::int64_t amount) {
     co_return change_result{false, std::move(mine)};
 }
 
+task<reply> ask(target const& what, scripts::script const& script, std::span<detail::argument const> arguments, clock::time_point until) {
+    auto& room = *what.where;
+    std::string_view const keys[] = {room.key()};
+    return redis::run_script(room.owner()->way(), script, keys, arguments, {.deadline = until, .slot = room.slot(), .repeatable = true});
+}
+
+task<reply> run_change_once(std::shared_ptr<target const> what, scripts::script const& script, std::vector<std::string> words) {
+    auto& room = *what->where;
+    auto const until = room.owner()->deadline({});
+    pause turn{room.owner(), milliseconds{0}};
+    co_await turn;
+    words.emplace_back();
+    while (true) {
+        auto const left = std::chrono::ceil<milliseconds>(until - room.owner()->home().now());
+        words.back() = std::to_string(room.server_now() + std::clamp(left, milliseconds{10}, room::longest_budget).count());
+        std::vector<detail::argument> const arguments(words.begin(), words.end());
+        auto question = ask(*what, script, arguments, until);
+        reply said;
+        try {
+            said = co_await std::move(question);
+        } catch (timeout_error const& problem) {
+            throw indeterminate_error(fmt::format("whether '{}' was changed is not known: {}", room.name(), problem.what()));
+        }
+        if (said[0].text() != "late") co_return said;
+        room.learn(said[1].integer());  // and now the server's time is known
+    }
+}
+
 }  // namespace
 
 void require_usable(target const& what) { what.where->owner()->require_same_process(); }
@@ -125,10 +155,14 @@ task<change_result> change(lease held, std::int64_t amount) { return run_change(
 
 task<reply> call(target const& what, scripts::script const& script, std::initializer_list<detail::argument> arguments) {
     require_usable(what);
-    auto& room = *what.where;
-    std::string_view const keys[] = {room.key()};
-    redis::command_terms const terms{.deadline = room.owner()->deadline({}), .slot = room.slot(), .repeatable = true};
-    return redis::run_script(room.owner()->way(), script, keys, {arguments.begin(), arguments.size()}, terms);
+    return ask(what, script, {arguments.begin(), arguments.size()}, what.where->owner()->deadline({}));
+}
+
+task<reply> change_once(std::shared_ptr<target const> what, scripts::script const& script, std::initializer_list<detail::argument> arguments) {
+    require_usable(*what);
+    std::vector<std::string> words;
+    for (auto const& one : arguments) words.emplace_back(one.view());
+    return run_change_once(std::move(what), script, std::move(words));
 }
 
 }  // namespace lockstep::engine

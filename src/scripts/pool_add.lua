@@ -4,7 +4,8 @@
   ARGV[2]  session   who counts, no spaces; 1000 sessions are remembered, those that were not heard of for longest are forgotten
   ARGV[3]  sequence  number of this call in the session, larger than those of its calls before
   ARGV[4]  rules     as in lock_acquire
-  Returns  {'added', now_ms}
+  ARGV[5]  deadline_ms  if given: the server's time after which this must not run any more
+  Returns  {'added', now_ms} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules, session = redis.call, '-.0', ARGV[4], ARGV[2]
@@ -14,6 +15,7 @@ if not (amount and amount <= 1e12 and sequence and sequence <= 2 ^ 53 and string
     return redis.error_reply('LOCKSTEP_ARGUMENT amount: 0 to 10^12, session: no spaces, sequence: 0 to 2^53')
 end
 --#include server_time
+if now > (tonumber(ARGV[5]) or now) then return {'late', now} end
 --#include pool_state
 --#include queue
 --#include next_in_line

@@ -4,12 +4,14 @@
   ARGV[2]  hold    its new id
   ARGV[3]  ttl_ms  the lease's length from now on, an integer from 1 to 10^12
   ARGV[4]  rules   as in lock_acquire
-  Returns  {'granted', fence, 1, ttl_ms, now_ms} | {'gone', now_ms}
+  ARGV[5]  deadline_ms  if given: the server's time after which this must not run any more
+  Returns  {'granted', fence, 1, ttl_ms, now_ms} | {'gone', now_ms} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules, ttl = redis.call, ARGV[2], ARGV[4], tonumber(ARGV[3])
 --#include ttl_check
 --#include server_time
+if now > (tonumber(ARGV[5]) or now) then return {'late', now} end
 --#include pool_state
 local text = not mine and call('HGET', key, 'i' .. ARGV[1])
 local one = mine or text and parse(ARGV[1], text)

@@ -87,6 +87,7 @@ task<counting_semaphore> create_optimistically(task<session> opening, target_poi
 task<counting_semaphore> wait_for_creation(target_pointer what, std::chrono::steady_clock::time_point until, std::int64_t most) {
     auto none = std::make_shared<engine::target>(*what);
     none->amount = 0;
+    none->how.attempts = 0;  // it waits to be told
     auto work = engine::try_take(std::move(none), until);
     auto const there = co_await std::move(work);
     if (!there) throw timeout_error(fmt::format("nobody has created the semaphore '{}' in time", what->where->name()));
@@ -103,7 +104,7 @@ task<std::int64_t> read_field(target_pointer what, std::size_t field) {
 }
 
 task<std::int64_t> run_resize(target_pointer what, std::int64_t permits) {
-    auto work = engine::call(*what, scripts::pool_resize, {permits, what->rules});
+    auto work = engine::change_once(what, scripts::pool_resize, {permits, what->rules});
     auto const said = co_await std::move(work);
     if (said[0].text() != "resized") {
         throw unavailable_error(fmt::format("the semaphore '{}' does not exist: create it first", what->where->name()));

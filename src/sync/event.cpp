@@ -29,17 +29,13 @@ task<bool> run_wait_until(target_pointer what, std::chrono::steady_clock::time_p
 task<void> run_set(target_pointer what) {
     // Calls may overtake each other on their way, so each is a session of its own: sent again, it counts once.
     auto const session = base::random_id();
-    auto work = engine::call(*what, scripts::pool_add, {1, session, 1, what->rules});
-    try {
-        co_await std::move(work);
-        what->where->gave(what);
-    } catch (timeout_error const& problem) {
-        throw indeterminate_error(fmt::format("it is not known whether the signal counted: {}", problem.what()));
-    }
+    auto work = engine::change_once(what, scripts::pool_add, {1, session, 1, what->rules});
+    co_await std::move(work);
+    what->where->gave(what);
 }
 
 task<std::int64_t> run_clear(target_pointer what) {
-    auto work = engine::call(*what, scripts::pool_clear, {what->rules});
+    auto work = engine::change_once(what, scripts::pool_clear, {what->rules});
     auto const said = co_await std::move(work);
     co_return said[1].integer();
 }

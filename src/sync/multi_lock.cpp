@@ -76,7 +76,14 @@ task<std::vector<std::optional<lease>>> try_each(std::vector<target_pointer> nam
     co_return co_await std::move(all);
 }
 
+/// What `held` belongs to; null: they are all empty.
+target_pointer common_target(std::vector<lease> const& held) {
+    auto const found = std::find_if(held.begin(), held.end(), [](auto const& one) { return static_cast<bool>(one); });
+    return found == held.end() ? nullptr : engine::hold::of(*found)->what();
+}
+
 task<void> release_each(std::vector<lease> held) {
+    std::erase_if(held, [](auto const& one) { return !one; });
     if (held.empty()) co_return;
     auto turn = next_turn(*engine::hold::of(held.front())->what());
     co_await turn;
@@ -89,6 +96,14 @@ task<void> release_each(std::vector<lease> held) {
     }
 }
 
+std::vector<lease> those_of(std::vector<std::optional<lease>> held) {
+    std::vector<lease> all;
+    for (auto& one : held) {
+        if (one) all.push_back(std::move(*one));
+    }
+    return all;
+}
+
 }  // namespace
 
 // ---- leases
@@ -97,10 +112,15 @@ bool leases::valid() const noexcept {
     return !held_.empty() && std::all_of(held_.begin(), held_.end(), [](auto const& one) { return one.valid(); });
 }
 
-void leases::release() { sync_wait(async_release()); }
+void leases::release() {
+    if (auto const what = common_target(held_)) engine::require_blocking(*what);
+    sync_wait(async_release());
+}
 
 task<void> leases::async_release() {
-    if (held_.empty()) throw not_held_error("the leases are empty: they were released or moved from");
+    auto const what = common_target(held_);
+    if (!what) throw not_held_error("the leases are empty: they were released or moved from");
+    engine::require_usable(*what);
     return release_each(std::exchange(held_, {}));
 }
 
@@ -146,13 +166,15 @@ task<std::vector<std::optional<lease>>> async_try_acquire_all(client& by, std::v
     return try_each(targets_of(by, names, options));
 }
 
-void release_all(std::vector<std::optional<lease>> held) { sync_wait(async_release_all(std::move(held))); }
+void release_all(std::vector<std::optional<lease>> held) {
+    auto all = those_of(std::move(held));
+    if (auto const what = common_target(all)) engine::require_blocking(*what);
+    sync_wait(release_each(std::move(all)));
+}
 
 task<void> async_release_all(std::vector<std::optional<lease>> held) {
-    std::vector<lease> all;
-    for (auto& one : held) {
-        if (one && *one) all.push_back(std::move(*one));
-    }
+    auto all = those_of(std::move(held));
+    if (auto const what = common_target(all)) engine::require_usable(*what);
     return release_each(std::move(all));
 }
 

@@ -1,5 +1,8 @@
 #include "sync/thread_leases.hpp"
 
+#include "lease/hold.hpp"
+#include "lease/take.hpp"
+
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
 #include <lockstep/task.hpp>
@@ -67,7 +70,7 @@ void release_quietly(lease held) noexcept {
         bool done = false;
     };
     try {
-        if (on_io_thread()) return;  // its destructor queues the release
+        engine::require_blocking(*engine::hold::of(held)->what());
         auto const shared = std::make_shared<outcome>();
         start(held.async_release(), [shared](std::exception_ptr) {
             std::lock_guard const guard{shared->mutex};
@@ -76,6 +79,7 @@ void release_quietly(lease held) noexcept {
         });
         std::unique_lock guard{shared->mutex};
         shared->changed.wait_for(guard, std::chrono::seconds{1}, [&] { return shared->done; });
+    } catch (would_deadlock_error const&) {  // its destructor queues the release
     } catch (std::exception const& problem) {
         log(log_level::warning, std::string{"unlock: "} + problem.what());
     }

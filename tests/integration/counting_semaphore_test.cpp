@@ -57,6 +57,14 @@ TEST_P(semaphore_contract, is_created_once_with_one_count) {
     EXPECT_EQ(create(a, 5000, {.max_permits = 10'000}).count(), 5000);
 }
 
+TEST_P(semaphore_contract, is_waited_for_by_push_also_where_others_would_try_a_few_times) {
+    begun attached{counting_semaphore::async_attach(b, "name", 20s, {.lease = {.attempts = 1}})};
+    ASSERT_TRUE(eventually([&] { return waiting() == 1; }));
+    EXPECT_FALSE(attached.done());
+    create(a, 2);
+    EXPECT_EQ(attached.get().count(), 2);
+}
+
 TEST_P(semaphore_contract, is_waited_for_by_those_who_attach) {
     begun attached{counting_semaphore::async_attach(b, "name", 20s)};
     ASSERT_TRUE(eventually([&] { return waiting() == 1; }));

@@ -33,8 +33,8 @@ public:
     lock_answer release_leaving(std::string const& hold) {
         return parse(run(scripts::lock_release, {hold, rules, "1"}));
     }
-    lock_answer adopt(std::string const& token, std::string const& hold) {
-        return parse(run(scripts::lock_adopt, {token, hold, text(ttl), rules}));
+    lock_answer adopt(std::string const& token, std::string const& hold, std::int64_t deadline = ever) {
+        return parse(run(scripts::lock_adopt, {token, hold, text(ttl), rules, text(deadline)}));
     }
 
     // What is there of an owner and of waiters. A lock that nobody wants has none.

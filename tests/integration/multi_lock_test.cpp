@@ -77,5 +77,18 @@ TEST_P(multi_lock_contract, takes_independent_names_that_are_free_in_one_round_t
     for (auto const& name : names) EXPECT_EQ(holder_of(name).empty(), name != "n7");
 }
 
+TEST_P(multi_lock_contract, may_have_empty_leases_among_them) {
+    mutex one{a, "name"};
+    std::vector<lease> held(3);
+    held[1] = acquire(a, one);
+    leases all{std::move(held)};
+    EXPECT_FALSE(all.valid());
+    release(a, all);
+    EXPECT_TRUE(try_acquire(a, one));
+    EXPECT_EQ(ending_of([&] { release(a, all); }).reason, errc::not_held);
+    leases none{std::vector<lease>(2)};
+    EXPECT_EQ(ending_of([&] { release(a, none); }).reason, errc::not_held);
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -42,10 +42,10 @@ public:
     }
     // An event.
     pool_answer wait(std::string const& hold) { return acquire(hold, {.mode = "consume"}); }
-    pool_answer add(std::int64_t amount, std::string const& session, std::int64_t sequence) {
-        return parse(run(scripts::pool_add, {text(amount), session, text(sequence), rules}));
+    pool_answer add(std::int64_t amount, std::string const& session, std::int64_t sequence, std::int64_t deadline = ever) {
+        return parse(run(scripts::pool_add, {text(amount), session, text(sequence), rules, text(deadline)}));
     }
-    pool_answer clear() { return parse(run(scripts::pool_clear, {rules})); }
+    pool_answer clear(std::int64_t deadline = ever) { return parse(run(scripts::pool_clear, {rules, text(deadline)})); }
 
     pool_answer claim(std::string const& hold) {
         return parse(run(scripts::pool_claim, {hold, text(ttl), "1", rules}));
@@ -60,14 +60,16 @@ public:
     pool_answer release_leaving(std::string const& hold) {
         return parse(run(scripts::pool_release, {hold, rules, "1"}));
     }
-    pool_answer adopt(std::string const& token, std::string const& hold) {
-        return parse(run(scripts::pool_adopt, {token, hold, text(ttl), rules}));
+    pool_answer adopt(std::string const& token, std::string const& hold, std::int64_t deadline = ever) {
+        return parse(run(scripts::pool_adopt, {token, hold, text(ttl), rules, text(deadline)}));
     }
     pool_answer change(std::string const& hold, std::int64_t amount) {
         return parse(run(scripts::pool_change, {hold, text(amount), text(ttl), rules}));
     }
     pool_answer create(std::int64_t count) { return parse(run(scripts::pool_create, {text(count), rules})); }
-    pool_answer resize(std::int64_t count) { return parse(run(scripts::pool_resize, {text(count), rules})); }
+    pool_answer resize(std::int64_t count, std::int64_t deadline = ever) {
+        return parse(run(scripts::pool_resize, {text(count), rules, text(deadline)}));
+    }
     look read() {
         auto const said = run(scripts::pool_read, {}).elements;
         return {said.at(0).integer, said.at(1).integer, said.at(2).integer, said.at(3).integer};

@@ -515,4 +515,14 @@ TEST_F(pool_script, is_read_without_being_touched) {
     EXPECT_THAT(pool.told(), IsEmpty());
 }
 
+TEST_F(pool_script, is_not_changed_after_the_deadline) {
+    pool.create(2);
+    pool.add(1, "s", 1);
+    auto const before = pool.hash();
+    for (auto const& answer : {pool.add(1, "s", 2, 1), pool.clear(1), pool.resize(5, 1)}) EXPECT_EQ(answer.word, "late");
+    EXPECT_EQ(pool.hash(), before);
+    EXPECT_EQ(pool.add(1, "s", 2).word, "added") << "and the sequence is not used up";
+    EXPECT_EQ(pool.read().count, 4);
+}
+
 }  // namespace

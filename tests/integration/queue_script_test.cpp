@@ -332,6 +332,14 @@ TYPED_TEST(queue_script, frees_what_a_dead_holder_had_within_its_ttl_also_when_t
     }
 }
 
+TYPED_TEST(queue_script, lets_no_token_be_adopted_after_the_deadline) {
+    this->queue.acquire("a.1");
+    auto const before = this->queue.hash();
+    EXPECT_EQ(this->queue.adopt("a.1", "b.1", 1).word, "late");
+    EXPECT_EQ(this->queue.hash(), before);
+    EXPECT_EQ(this->queue.adopt("a.1", "b.1").word, "granted");
+}
+
 TYPED_TEST(queue_script, lets_a_token_be_adopted_once) {
     auto const first = this->queue.acquire("a.1");
     auto const adopted = this->queue.adopt("a.1", "b.1");

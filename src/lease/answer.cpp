@@ -48,10 +48,13 @@ answer read_answer(reply_view said, std::int64_t asked_ttl_ms, std::int64_t aske
         case word::queued: found.position = next(), found.left_ms = next(), found.now_ms = next(); break;
         case word::busy:
         case word::renewed: found.left_ms = next(), found.now_ms = next(); break;
-        case word::released: found.now_ms = next(), found.offered_to = (*at).text(); break;
-        case word::late:
+        case word::released:
         case word::gone:
-        case word::cancelled: found.now_ms = next(); break;
+        case word::cancelled:
+            found.now_ms = next();
+            if (said.size() > 2) found.offered_to = (*at).text();
+            break;
+        case word::late: found.now_ms = next(); break;
         case word::unknown: break;
     }
     return found;

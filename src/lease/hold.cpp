@@ -67,18 +67,32 @@ std::stop_token hold::at_risk_token(std::uint64_t tenancy) {
     return risk_->get_token();
 }
 
-void hold::leave(std::uint64_t tenancy) noexcept {
+void hold::leave(std::uint64_t tenancy, bool unused) noexcept {
     auto const owner = target_->where->owner();
     if (!owner->same_process() || over(tenancy)) return;
-    if (owner->home().here()) return target_->where->released(*this);
+    if (owner->home().here()) return depart(unused);
     departure_.tenancy = tenancy;
+    departure_.unused = unused;
     keep();
     if (!owner->home().hand_in(departure_)) let_go();
 }
 
 void hold::departure::arrive() noexcept {
-    if (!self_.over(tenancy)) self_.target_->where->released(self_);
+    if (!self_.over(tenancy)) self_.depart(unused);
     self_.let_go();
+}
+
+void hold::depart(bool unused) noexcept {
+    if (heard_by != nullptr) settle_caller(make_error(errc::not_held, "the lease was released meanwhile"));
+    unused_ = unused;
+    target_->where->released(*this);
+}
+
+void hold::drop_unused(lease& granted) noexcept {
+    auto* const held = std::exchange(granted.hold_, nullptr);
+    if (held == nullptr) return;
+    held->leave(granted.tenancy_, true);
+    held->let_go();
 }
 
 // ---- tenancies
@@ -121,6 +135,7 @@ bool hold::set_first_end(milliseconds length) noexcept {
 
 std::uint64_t hold::begin_tenancy(std::uint64_t with) noexcept {
     fence = with;
+    unused_ = false;
     held_since_ = boot_clock::now();
     return tenancy_.load(std::memory_order_relaxed);
 }
@@ -260,7 +275,7 @@ void hold::tell_next() noexcept {
 }
 
 void hold::answered_release(answer const& said) noexcept {
-    bool const handed_on = said.what == word::released && !said.offered_to.empty();
+    bool const handed_on = !said.offered_to.empty();
     bool const ends_here = handed_on && hub_.is_closing() && !leaving_;
     if (ends_here) tell_next();
     hub_.count_release(-1);
@@ -276,7 +291,7 @@ void hold::answered_release(answer const& said) noexcept {
     uncertain_ = uncertain_ && hub_.connects() != connects_ && deadline_ms_ >= target_->where->server_now();
     if (handed_on && target_->where->watch(*this, said)) {
         state_ = state::watching;
-        return hub_.schedule(*this, hub_.reactor().now() + target_->how.claim_window + milliseconds{10});
+        return hub_.schedule(*this, target_->where->look_by());
     }
     owe_or_finish();
 }
@@ -284,7 +299,7 @@ void hold::answered_release(answer const& said) noexcept {
 void hold::watch() noexcept {
     if (!target_->where->watch(*this, {})) return finish();
     state_ = state::watching;
-    hub_.schedule(*this, hub_.reactor().now() + target_->how.claim_window + milliseconds{10});
+    hub_.schedule(*this, target_->where->look_by());
 }
 
 void hold::owe_or_finish() noexcept {

@@ -66,8 +66,9 @@ public:
     std::chrono::milliseconds remaining(std::uint64_t tenancy) const noexcept;
     std::stop_token stop_token(std::uint64_t tenancy);
     std::stop_token at_risk_token(std::uint64_t tenancy);
-    /// Gives it back without waiting for that.
-    void leave(std::uint64_t tenancy) noexcept;
+    /// Gives it back without waiting for that. Unused: it was granted, and nobody got it.
+    void leave(std::uint64_t tenancy, bool unused = false) noexcept;
+    static void drop_unused(lease& granted) noexcept;
     std::shared_ptr<target const> what() const noexcept { return target_; }
 
     // ---- in turns
@@ -141,6 +142,7 @@ private:
         explicit departure(hold& self) noexcept : self_(self) {}
         ~departure() = default;
         std::uint64_t tenancy = 0;
+        bool unused = false;
 
     private:
         void arrive() noexcept override;
@@ -156,6 +158,7 @@ private:
     bool use_full_script() noexcept override { return !std::exchange(whole_script_, true); }
     alarm_clock::time_point ring(alarm_clock::time_point now, std::vector<std::stop_source>& stops) noexcept override;
 
+    void depart(bool unused) noexcept;
     void send(state next, clock::time_point deadline) noexcept;
     /// What its caller is told of a request that failed.
     std::exception_ptr unheard(errc reason, std::string_view why) const;

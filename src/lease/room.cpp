@@ -93,8 +93,11 @@ void room::fail_all(errc reason, std::string_view why) noexcept {
 // ---- what the server says
 
 void room::granted(hold& held, answer const& said) noexcept {
+    if (!kind_.is_pool) {  // a grant shows that the lock went on; of a pool's permits it shows nothing
+        look_by_ = waiter::clock::time_point::max();
+        stop_watching();
+    }
     no_longer_queued(held);
-    if (!kind_.is_pool) stop_watching();  // a grant shows that the lock went on; of a pool's permits it shows nothing
     bool const for_all = asker_ == &held;
     if (for_all) asker_ = nullptr;
     auto* const who = for_all ? (waiting_.empty() ? nullptr : &waiting_.front()) : held.wanted_by;
@@ -136,7 +139,7 @@ void room::refused(hold& held) noexcept {
 void room::queued(hold& held) noexcept {
     stop_watching();
     if (!held.hold_hook::is_linked()) queue_.push_back(held);
-    if (&queue_.front() == &held) hub_.schedule(held, held.agenda_time());
+    if (&queue_.front() == &held) look_in_time(held);
     if (owner_->is_cluster() && !std::exchange(listening_, true)) {
         owner_->way()->listening().add(redis::channel_kind::shard, channel() + hub_.client_id(), *this);
     }
@@ -146,9 +149,14 @@ void room::no_longer_queued(hold& held) noexcept {
     if (!held.hold_hook::is_linked()) return;
     bool const was_first = &queue_.front() == &held;
     queue_.erase(queue_.iterator_to(held));
-    if (!was_first || queue_.empty()) return;
-    auto& next = queue_.front();
-    if (next.now() == hold::state::waiting) hub_.schedule(next, next.agenda_time());
+    if (!queue_.empty() && was_first) return look_in_time(queue_.front());
+    bool const unseen = queue_.empty() && look_by_ != waiter::clock::time_point::max();
+    if (unseen && watching_ == nullptr && !hub_.is_closing()) gave(held.what());
+}
+
+// The first of the queue looks for all: for the end of what is in the way, and whether what was handed on has arrived.
+void room::look_in_time(hold& first) noexcept {
+    if (first.now() == hold::state::waiting) hub_.schedule(first, std::min(first.agenda_time(), look_by_));
 }
 
 void room::look_again_all() noexcept {
@@ -157,7 +165,10 @@ void room::look_again_all() noexcept {
     }
 }
 
-void room::ask_again(hold& held) noexcept { held.ask(budget_of(held), held.wanted_by == nullptr ? std::string_view{} : held.wanted_by->how().token); }
+void room::ask_again(hold& held) noexcept {
+    if (owner_->home().now() >= look_by_) look_by_ = waiter::clock::time_point::max();
+    held.ask(budget_of(held), held.wanted_by == nullptr ? std::string_view{} : held.wanted_by->how().token);
+}
 
 void room::failed(hold& held, errc reason, std::string_view why) noexcept {
     bool const passing = reason == errc::timeout || reason == errc::unavailable || reason == errc::indeterminate;
@@ -220,13 +231,12 @@ void room::detached(hold& held) noexcept {
 }
 
 bool room::watch(hold& held, answer const& said) noexcept {
-    // Whoever of ours waits looks by itself; and a larger fence has shown that the lock went on.
+    // Of a lock: whoever of ours waits looks by itself, and there is one offer at a time.
     bool const ours = said.offered_to.starts_with(hub_.client_id());
-    if (ours || asker_ != nullptr || hub_.is_closing()) return false;
+    if (hub_.is_closing() || (!kind_.is_pool && (ours || asker_ != nullptr))) return false;
+    look_by_ = std::min(look_by_, owner_->home().now() + held.what()->how.claim_window + milliseconds{10});
     if (!queue_.empty()) {
-        auto& first = queue_.front();
-        auto const end = owner_->home().now() + held.what()->how.claim_window + milliseconds{10};
-        if (first.now() == hold::state::waiting && end < first.agenda_time()) hub_.schedule(first, end);
+        look_in_time(queue_.front());
         return false;
     }
     stop_watching();
@@ -242,7 +252,9 @@ void room::stop_watching() noexcept {
 }
 
 void room::no_longer_watched(hold& held) noexcept {
-    if (watching_ == &held) watching_ = nullptr;
+    if (watching_ != &held) return;
+    watching_ = nullptr;
+    look_by_ = waiter::clock::time_point::max();
 }
 
 // ---- pushes in a Cluster

@@ -58,9 +58,10 @@ public:
     void detached(hold& held) noexcept;
     /// It was given back and offered to somebody: should it look whether that arrived?
     bool watch(hold& held, answer const& said) noexcept;
-    /// A signal was put in, and may have been offered to one that waits and will not take it: this client looks once, a claim window
-    /// later, whether it went on.
+    /// More was put in, and may have been offered to one that waits and will not take it: this client looks once, a claim window later,
+    /// whether it went on.
     void gave(std::shared_ptr<target const> what) noexcept;
+    waiter::clock::time_point look_by() const noexcept { return look_by_; }
     void no_longer_watched(hold& held) noexcept;
     void no_longer_queued(hold& held) noexcept;
 
@@ -77,6 +78,7 @@ private:
     bool may_pass(hold const& held) const noexcept;
     std::chrono::milliseconds budget_of(hold const& held) const noexcept;
     void stop_watching() noexcept;
+    void look_in_time(hold& first) noexcept;
 
     // Cluster: its own channel.
     void message(std::string_view channel, std::string_view payload) noexcept override;
@@ -100,7 +102,8 @@ private:
     hold* asker_ = nullptr;     // the one that asks or waits for them
     hold* tenant_ = nullptr;    // the one that one of them has
     hold_list queue_;           // holds that wait at the server, as they came; the first looks again
-    hold* watching_ = nullptr;  // handed on, and not yet seen to have arrived
+    hold* watching_ = nullptr;  // looks when nobody of the queue does
+    waiter::clock::time_point look_by_ = waiter::clock::time_point::max();  // something was handed on: has it arrived by then?
     std::uint64_t seen_fence_ = 0;
     waiter::clock::time_point last_contact_{};
     server_clock clock_;

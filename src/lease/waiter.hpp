@@ -26,7 +26,10 @@ public:
     };
 
     waiter(std::shared_ptr<target const> what, terms how) noexcept;
-    ~waiter() { withdraw(); }
+    ~waiter() {
+        withdraw();
+        hold::drop_unused(lease_);  // its frame is destroyed between the grant and its resumption
+    }
 
     bool has_it() const noexcept { return static_cast<bool>(lease_); }
     lease take() noexcept { return std::move(lease_); }

@@ -5,7 +5,7 @@
   ARGV[2]  rules    as in lock_acquire
   ARGV[3]  leaving  if given, also tell the first that still waits: the caller will not be there to look after the claim window
   Returns  1 (released, nobody waited) | {'released', now_ms, hold it was offered to or '', how many heard (-1: cannot be known)}
-           | {'cancelled', now_ms} | {'gone', now_ms}
+           | {'cancelled', now_ms[, the same two]} | {'gone', now_ms[, the same two]}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules = redis.call, ARGV[1], ARGV[2]
@@ -54,7 +54,7 @@ else
 end
 if not owner and head then
     local heard = pass_on()
-    if answer[1] == 'released' then answer[3], answer[4] = owner, heard end
+    answer[3], answer[4] = owner, heard
 end
 if ARGV[3] and head then
     local second = node(start and start <= tail and start or head)[1]

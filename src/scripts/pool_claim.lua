@@ -16,8 +16,8 @@ end
 -- The usual way, in time and with nothing else to do.
 local q = call('HMGET', KEYS[1], 'i' .. hold, 'b', 't', 'x', 'm', 'h', 'c', 'u', 'v')
 local index, amount = string.match(q[1] or '', '^(%S+) (%S+) %S+ 0 %S+ offered$')
-if index and q[9] == '2' and q[2] + 0 > now and us > (q[3] or 0) + 0 and now + ttl <= q[4] + 0 and not q[5]
-    and (not q[6] or q[8] and q[8] + 0 >= q[7] + 0) then
+if index and q[9] == '2' and q[2] + 0 > now and q[2] + 0 <= now + ttl and us > (q[3] or 0) + 0 and now + ttl <= q[4] + 0
+    and not q[5] and (not q[6] or q[8] and q[8] + 0 >= q[7] + 0) then
     local fence = string.format('%.0f', us)
     call('HSET', KEYS[1], 'i' .. hold, index .. ' ' .. amount .. ' ' .. ARGV[2] .. ' ' .. fence, 't', fence)
     return {'granted', us, 1, ttl, now}

@@ -6,7 +6,7 @@
   ARGV[3]  leaving  if '1', also tell the first that still waits: the caller will not be there to look after the claim window
   ARGV[4]  unused   if given: nobody had any use of the hold, so this is how many permits come back if it has used them up
   Returns  1 (released, nobody waited) | {'released', now_ms, first hold it was offered to or '', how many heard (-1: cannot be known)}
-           | {'cancelled', now_ms} | {'gone', now_ms}
+           | {'cancelled', now_ms, the same two} | {'gone', now_ms, the same two}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules = redis.call, ARGV[1], ARGV[2]
@@ -67,7 +67,7 @@ elseif ticket then
 end
 settle()
 local first, heard = pass_on()
-if answer[1] == 'released' then answer[3], answer[4] = first, heard end
+answer[3], answer[4] = first, heard
 if ARGV[3] == '1' and head then
     local second = node(start and start <= tail and start or head)[1]
     tell(string.match(second, '^[^.]+'), second)

@@ -54,6 +54,7 @@ task<counting_semaphore> create_by_script(target_pointer what, std::int64_t perm
     try {
         auto work = engine::call(*what, scripts::pool_create, {permits, what->rules});
         co_await std::move(work);
+        what->where->gave(what);
     } catch (server_error const& problem) {
         explain(problem, *what, permits);
     }
@@ -106,6 +107,7 @@ task<std::int64_t> read_field(target_pointer what, std::size_t field) {
 task<std::int64_t> run_resize(target_pointer what, std::int64_t permits) {
     auto work = engine::change_once(what, scripts::pool_resize, {permits, what->rules});
     auto const said = co_await std::move(work);
+    what->where->gave(what);
     if (said[0].text() != "resized") {
         throw unavailable_error(fmt::format("the semaphore '{}' does not exist: create it first", what->where->name()));
     }

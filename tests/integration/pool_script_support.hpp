@@ -47,8 +47,8 @@ public:
     }
     pool_answer clear(std::int64_t deadline = ever) { return parse(run(scripts::pool_clear, {rules, text(deadline)})); }
 
-    pool_answer claim(std::string const& hold) {
-        return parse(run(scripts::pool_claim, {hold, text(ttl), "1", rules}));
+    pool_answer claim(std::string const& hold, std::int64_t length = ttl) {
+        return parse(run(scripts::pool_claim, {hold, text(length), "1", rules}));
     }
     pool_answer renew(std::string const& hold, std::int64_t length = ttl) {
         return parse(run(scripts::pool_renew, {hold, text(length), rules}));

@@ -420,4 +420,31 @@ TEST_F(pool_script_waiting, changes_all_or_nothing_when_the_server_is_out_of_mem
     EXPECT_EQ(pool.release("a.1").offered_to, "b.1");
 }
 
+TEST_F(pool_script_waiting, tells_those_who_only_wait_for_its_creation_though_others_are_before_them) {
+    EXPECT_EQ(pool.acquire("a.1").word, "queued");
+    EXPECT_EQ(pool.acquire("b.1", {.amount = 0}).word, "queued");
+    pool.create(1);
+    EXPECT_THAT(pool.told(), ElementsAre("a.1", "b.1"));
+    EXPECT_EQ(pool.acquire("b.1", {.amount = 0}).word, "granted");
+}
+
+TEST_F(pool_script_waiting, frees_one_that_claimed_for_less_than_was_left_to_claim_when_its_lease_is_over) {
+    pool.acquire("a.1", {.ttl = 100});
+    pool.create(1);
+    EXPECT_EQ(pool.claim("a.1", 100).word, "granted");
+    pool.pass(150);
+    EXPECT_EQ(pool.acquire("b.1").word, "granted");
+}
+
+TEST_F(pool_script_waiting, lets_one_in_beside_its_owner_as_soon_as_it_is_first) {
+    pool.enter("x.1", "X");
+    for (auto const* const hold : {"a.1", "c.1", "b.1"}) EXPECT_EQ(pool.enter(hold, hold[0] == 'c' ? "Y" : "T").word, "queued");
+    EXPECT_EQ(pool.release("x.1").offered_to, "a.1");
+    EXPECT_EQ(pool.claim("a.1").word, "granted");
+    pool.told();
+    EXPECT_EQ(pool.release("c.1").word, "cancelled");
+    EXPECT_THAT(pool.told(), ElementsAre("b.1"));
+    EXPECT_EQ(pool.claim("b.1").word, "granted");
+}
+
 }  // namespace

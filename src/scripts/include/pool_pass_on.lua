@@ -3,8 +3,10 @@
 -- Returns the first it offered to, or '', and how many heard that.
 local function pass_on()
     local first, first_heard, mode = '', 0, ''
+    -- Nothing is free, and still the first in line may enter beside its owner's other holds.
+    local function may_enter() return mode ~= '' or string.find(node(start and start <= tail and start or head)[4] or '', 'g', 1, true) end
     for _ = 1, 100 do
-        if not head or not count or (used >= count and mode == '') then break end
+        if not head or not count or (used >= count and not may_enter()) then break end
         local chosen, heard, state = next_in_line(fits)
         if not chosen then break end
         local id, _, _, want = unpack(node(chosen))

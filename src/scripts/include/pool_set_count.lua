@@ -1,6 +1,7 @@
 -- For scripts that say how many permits there are. Needs pool_pass_on.
 
--- Takes all out of the queue that want too much, and returns them. Nothing is kept of them, so who is dead is in nobody's way either.
+-- Takes all out of the queue that want too much, and those that waited only for the pool to be created, and returns them. Nothing is kept
+-- of them, so who is dead is in nobody's way either.
 local function turn_away()
     local away, at, final = {}, head, tail
     local some = head and 2 * holes > tail - head and 1 or 1000  -- at a time, unless most numbers are holes
@@ -13,7 +14,7 @@ local function turn_away()
             elseif text then
                 local number = from + i - 1
                 local id, _, after, want = unpack(node(number))
-                if too_much(want) then
+                if too_much(want) or want == '0' then
                     leave(number)
                     away[#away + 1] = id
                 end
@@ -24,7 +25,7 @@ local function turn_away()
     return away
 end
 
--- Those who were turned away are told when that is written: they ask again, and pool_acquire says why.
+-- Those who were turned away are told when that is written: they ask again, and get what they wanted or hear why not.
 local function set_count(to)
     local fewer = not count or to < count
     count, need = to, now

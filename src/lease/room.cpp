@@ -234,7 +234,8 @@ bool room::watch(hold& held, answer const& said) noexcept {
     // Of a lock: whoever of ours waits looks by itself, and there is one offer at a time.
     bool const ours = said.offered_to.starts_with(hub_.client_id());
     if (hub_.is_closing() || (!kind_.is_pool && (ours || asker_ != nullptr))) return false;
-    look_by_ = std::min(look_by_, owner_->home().now() + held.what()->how.claim_window + milliseconds{10});
+    // Later than an earlier look would be: the call that handed this on has seen what had not arrived until then.
+    look_by_ = owner_->home().now() + held.what()->how.claim_window + milliseconds{10};
     if (!queue_.empty()) {
         look_in_time(queue_.front());
         return false;

@@ -1,6 +1,7 @@
 // A program that takes something when it is told to, so that a test can stop or kill it meanwhile.
 //   holder <kind> <url> <name> <ttl ms> <claim window ms>
-// The kinds are those of support/holdable.hpp, and event: then to acquire is to wait for a signal.
+// The kinds are those of support/holdable.hpp, and event: then to acquire is to wait for a signal; and multi_lock: then it holds
+// <name>, <name>-2 and <name>-3 until it ends, and says "held 0".
 // Answers each line of its input with one of its own:
 //   acquire   "held <fence>", when it has it
 //   release   "released"
@@ -12,6 +13,7 @@
 
 #include <lockstep/client.hpp>
 #include <lockstep/event.hpp>
+#include <lockstep/multi_lock.hpp>
 
 #include <chrono>
 #include <exception>
@@ -21,6 +23,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -60,6 +63,13 @@ std::function<lockstep::lease()> way_to_acquire(std::string const& kind, lockste
     if (kind == "event") {
         return [of = std::make_shared<lockstep::event>(by, name, options)] {
             of->wait();
+            return lockstep::lease{};
+        };
+    }
+    if (kind == "multi_lock") {
+        return [of = std::make_shared<lockstep::multi_lock>(by, std::vector{name, name + "-2", name + "-3"}, options),
+                held = std::make_shared<lockstep::leases>()] {
+            *held = of->acquire();
             return lockstep::lease{};
         };
     }

@@ -1,5 +1,5 @@
-// Counts what steady use of a mutex allocates, in all threads, after it has warmed up: `steady_use <url>` prints two numbers, for coroutines
-// on the I/O thread and for blocking calls.
+// Counts what steady use of a mutex allocates, in all threads, after it has warmed up: `steady_use <url> [<pool size>]` prints two numbers, for
+// coroutines on the I/O thread and for blocking calls.
 #include <lockstep/mutex.hpp>
 
 #include <atomic>
@@ -55,8 +55,10 @@ std::size_t counted(F work) {
 
 }  // namespace
 
-int main(int, char** arguments) {
-    lockstep::client client{std::string{arguments[1]}};
+int main(int count, char** arguments) {
+    lockstep::client_options options{.url = arguments[1]};
+    if (count > 2) options.pool_size = std::stoul(arguments[2]);
+    lockstep::client client{options};
     lockstep::mutex mutex{client, "steady"};
     lockstep::sync_wait(in_coroutine(mutex, 1000));
     blocking(mutex, 1000);

@@ -114,6 +114,7 @@ hold& hub::new_hold(std::shared_ptr<target const> what) {
         table_[index] = made;
     }
     registration_.begin();
+    made->permits = what->amount;
     made->become(std::move(what), ++serial_ << index_bits | index, client_id_);
     return *made;
 }
@@ -170,6 +171,7 @@ void hub::fire() noexcept {
         if (one.may_renew()) soon.push_back(&one);
     }
     for (auto* const one : soon) one->act();
+    registration_.go_along();
     if (!agenda_.empty()) set_timer();
 }
 

@@ -3,6 +3,7 @@
 #include "base/random.hpp"
 #include "core/core.hpp"
 #include "lease/caller.hpp"
+#include "lease/hub.hpp"
 #include "lease/pause.hpp"
 #include "lease/room.hpp"
 #include "lease/waiter.hpp"
@@ -91,6 +92,7 @@ task<change_result> run_change(lease mine, std::int64_t amount) {
     auto& held = *hold::of(mine);
     caller call{held, hold::tenancy_of(mine), caller::wish::change, held.what()->how.ttl, amount};
     co_await call;
+    if (call.changed) held.permits = amount;
     if (call.changed) co_return change_result{true, std::move(call.changed)};
     co_return change_result{false, std::move(mine)};
 }
@@ -126,6 +128,7 @@ task<change_result> change(lease held, std::int64_t amount) { return run_change(
 task<reply> call(target const& what, scripts::script const& script, std::initializer_list<detail::argument> arguments) {
     require_usable(what);
     auto& room = *what.where;
+    room.home().register_client();
     std::string_view const keys[] = {room.key()};
     redis::command_terms const terms{.deadline = room.owner()->deadline({}), .slot = room.slot(), .repeatable = true};
     return redis::run_script(room.owner()->way(), script, keys, {arguments.begin(), arguments.size()}, terms);

@@ -31,6 +31,7 @@ task<gate_answer> create(std::shared_ptr<gate> at, std::int64_t count, std::stri
 class latch_gate final : public gate {
 public:
     using gate::gate;
+    std::string_view purpose(engine::visitor const&) const noexcept override { return "open"; }
     std::int64_t count = 0;  ///< with which it was last found
 
 private:

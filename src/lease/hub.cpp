@@ -59,7 +59,7 @@ std::string hub::channel_of(std::string_view key) const {
 
 target hub::target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name, lease_options const& options) {
     target made;
-    made.how = resolve(options, owner_.options().defaults);
+    made.how = resolve(options, owner_.options().defaults, name);
     made.where = room_for(std::move(owner), what, name);
     made.rules = fmt::format("{} {} {}", made.how.claim_window.count(), made.how.retention.count(), made.where->channel());
     return made;

@@ -97,6 +97,15 @@ task<change_result> run_change(lease mine, std::int64_t amount) {
     co_return change_result{false, std::move(mine)};
 }
 
+/// A refusal says of what.
+task<reply> named(std::shared_ptr<room> where, task<reply> work) {
+    try {
+        co_return co_await std::move(work);
+    } catch (server_error const& problem) {
+        throw server_error(fmt::format("{} ({} '{}')", problem.text(), where->kind().word, where->name()));
+    }
+}
+
 }  // namespace
 
 void require_usable(target const& what) { what.where->owner()->require_same_process(); }
@@ -131,7 +140,7 @@ task<reply> call(target const& what, scripts::script const& script, std::initial
     room.home().register_client();
     std::string_view const keys[] = {room.key()};
     redis::command_terms const terms{.deadline = room.owner()->deadline({}), .slot = room.slot(), .repeatable = true};
-    return redis::run_script(room.owner()->way(), script, keys, {arguments.begin(), arguments.size()}, terms);
+    return named(what.where, redis::run_script(room.owner()->way(), script, keys, {arguments.begin(), arguments.size()}, terms));
 }
 
 }  // namespace lockstep::engine

@@ -27,27 +27,29 @@ using target_pointer = std::shared_ptr<engine::target const>;
 
 target_pointer target_with(client& by, std::string_view name, semaphore_options const& options) {
     if (options.max_permits < 1 || options.max_permits > 1'000'000'000) {
-        throw invalid_argument_error(fmt::format("max_permits must be 1 to 1,000,000,000, not {}", options.max_permits));
+        throw invalid_argument_error(fmt::format("semaphore '{}': max_permits must be 1 to 1,000,000,000, not {}", name, options.max_permits));
     }
     if (options.lease_ttl < std::chrono::seconds{1} || options.lease_ttl > std::chrono::hours{24 * 30}) {
-        throw invalid_argument_error(fmt::format("lease_ttl must be 1 s to 30 days, not {} ms", options.lease_ttl.count()));
+        throw invalid_argument_error(
+            fmt::format("semaphore '{}': lease_ttl must be 1 s to 30 days, not {} ms", name, options.lease_ttl.count()));
     }
     auto lease = options.lease;
     lease.retention = options.lease_ttl;
     return detail::make_target(by, engine::semaphore_kind, name, lease);
 }
 
-void check_count(std::int64_t permits, std::int64_t most) {
+void check_count(engine::target const& what, std::int64_t permits, std::int64_t most) {
     if (permits >= 1 && permits <= most) return;
-    throw invalid_argument_error(fmt::format("the number of permits must be 1 to {} (max_permits), not {}", most, permits));
+    throw invalid_argument_error(fmt::format("semaphore '{}': the number of permits must be 1 to {} (max_permits), not {}",
+                                             what.where->name(), most, permits));
 }
 
 [[noreturn]] void explain(server_error const& problem, engine::target const& what, std::int64_t permits) {
     constexpr std::string_view mark = "LOCKSTEP_COUNT ";
     auto const text = problem.text();
     if (!text.starts_with(mark)) throw problem;
-    throw count_mismatch_error(
-        fmt::format("the semaphore '{}' exists with {} permits, not {}", what.where->name(), text.substr(mark.size()), permits));
+    auto const has = text.substr(mark.size(), text.find(' ', mark.size()) - mark.size());
+    throw count_mismatch_error(fmt::format("the semaphore '{}' exists with {} permits, not {}", what.where->name(), has, permits));
 }
 
 task<counting_semaphore> create_by_script(target_pointer what, std::int64_t permits, std::int64_t most) {
@@ -121,7 +123,7 @@ counting_semaphore counting_semaphore::create(client& by, std::string_view name,
 task<counting_semaphore> counting_semaphore::async_create(client& by, std::string_view name, std::int64_t permits,
                                                           semaphore_options const& options) {
     auto what = target_with(by, name, options);
-    check_count(permits, options.max_permits);
+    check_count(*what, permits, options.max_permits);
     if (options.created_by == creation::script) return create_by_script(std::move(what), permits, options.max_permits);
     auto opening = by.async_open_session(what->where->key());
     return create_optimistically(std::move(opening), std::move(what), permits, options.max_permits);
@@ -139,7 +141,7 @@ task<counting_semaphore> counting_semaphore::async_attach(client& by, std::strin
 }
 
 counting_semaphore::some counting_semaphore::of(std::int64_t permits) const {
-    check_count(permits, most_);
+    check_count(*one_, permits, most_);
     if (permits == 1) return some{one_};
     auto made = std::make_shared<engine::target>(*one_);
     made->amount = permits;
@@ -163,7 +165,7 @@ std::int64_t counting_semaphore::resize(std::int64_t permits) {
     return sync_wait(async_resize(permits));
 }
 task<std::int64_t> counting_semaphore::async_resize(std::int64_t permits) {
-    check_count(permits, most_);
+    check_count(*one_, permits, most_);
     return run_resize(one_, permits);
 }
 

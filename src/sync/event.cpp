@@ -34,7 +34,7 @@ task<void> run_set(target_pointer what) {
         co_await std::move(work);
         what->where->gave(what);
     } catch (timeout_error const& problem) {
-        throw indeterminate_error(fmt::format("it is not known whether the signal counted: {}", problem.what()));
+        throw indeterminate_error(fmt::format("whether the signal of '{}' counted is not known: {}", what->where->name(), problem.what()));
     }
 }
 

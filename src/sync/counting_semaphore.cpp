@@ -62,27 +62,29 @@ task<counting_semaphore> create_by_script(target_pointer what, std::int64_t perm
     co_return semaphore_access::make(std::move(what), most);
 }
 
-/// The same by optimistic locking: who finds the key changed since it looked, looks again.
+/// The same by optimistic locking: who finds the key changed since it looked, looks again. What is there is left to the script, which
+/// compares the count and makes it stay longer. (Why a script inside MULTI: docs/decisions.md.)
 task<counting_semaphore> create_optimistically(task<session> opening, target_pointer what, std::int64_t permits, std::int64_t most) {
     auto own = co_await std::move(opening);
     auto const& key = what->where->key();
-    for (;;) {
-        auto watching = own.async_command("WATCH", key);
-        co_await std::move(watching);
-        auto reading = own.async_command<std::optional<std::int64_t>>("HGET", key, "c");
-        auto const found = co_await std::move(reading);
-        if (found && *found != permits) {
-            throw count_mismatch_error(
-                fmt::format("the semaphore '{}' exists with {} permits, not {}", what->where->name(), *found, permits));
+    try {
+        for (;;) {
+            auto watching = own.async_command("WATCH", key);
+            co_await std::move(watching);
+            auto reading = own.async_command<std::optional<std::int64_t>>("HGET", key, "c");
+            auto const found = co_await std::move(reading);
+            if (found) break;
+            auto making = own.async_execute(transaction{}.add("EVAL", scripts::pool_create.text, 1, key, permits, what->rules));
+            auto const done = co_await std::move(making);
+            if (!done) continue;
+            done->front().throw_if_error();
+            co_return semaphore_access::make(std::move(what), most);
         }
-        if (found) break;
-        auto making = own.async_execute(transaction{}.add("EVAL", scripts::pool_create.text, 1, key, permits, what->rules));
-        auto const done = co_await std::move(making);
-        if (!done) continue;
-        done->front().throw_if_error();
-        break;
+    } catch (server_error const& problem) {
+        throw server_error(fmt::format("{} (semaphore '{}')", problem.text(), what->where->name()));
     }
-    co_return semaphore_access::make(std::move(what), most);
+    auto finding = create_by_script(std::move(what), permits, most);
+    co_return co_await std::move(finding);
 }
 
 /// No permit at all is granted as soon as there are any to be had.

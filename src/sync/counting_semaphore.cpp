@@ -117,9 +117,10 @@ task<std::int64_t> run_resize(target_pointer what, std::int64_t permits) {
 
 }  // namespace
 
-counting_semaphore counting_semaphore::create(client& by, std::string_view name, std::int64_t permits, semaphore_options const& options) {
+counting_semaphore counting_semaphore::create(client& by, std::string_view name, std::int64_t permits, semaphore_options const& options,
+                                              std::stop_token token) {
     detail::core_access::of(by)->require_blocking_is_allowed();
-    return sync_wait(async_create(by, name, permits, options));
+    return sync_wait(async_create(by, name, permits, options), std::move(token));
 }
 
 task<counting_semaphore> counting_semaphore::async_create(client& by, std::string_view name, std::int64_t permits,
@@ -150,21 +151,21 @@ counting_semaphore::some counting_semaphore::of(std::int64_t permits) const {
     return some{std::move(made)};
 }
 
-std::int64_t counting_semaphore::count() const {
+std::int64_t counting_semaphore::count(std::stop_token token) const {
     engine::require_blocking(*one_);
-    return sync_wait(async_count());
+    return sync_wait(async_count(), std::move(token));
 }
 task<std::int64_t> counting_semaphore::async_count() const { return read_field(one_, 0); }
 
-std::int64_t counting_semaphore::available() const {
+std::int64_t counting_semaphore::available(std::stop_token token) const {
     engine::require_blocking(*one_);
-    return sync_wait(async_available());
+    return sync_wait(async_available(), std::move(token));
 }
 task<std::int64_t> counting_semaphore::async_available() const { return read_field(one_, 1); }
 
-std::int64_t counting_semaphore::resize(std::int64_t permits) {
+std::int64_t counting_semaphore::resize(std::int64_t permits, std::stop_token token) {
     engine::require_blocking(*one_);
-    return sync_wait(async_resize(permits));
+    return sync_wait(async_resize(permits), std::move(token));
 }
 task<std::int64_t> counting_semaphore::async_resize(std::int64_t permits) {
     check_count(*one_, permits, most_);

@@ -33,7 +33,8 @@ struct semaphore_options {
 class counting_semaphore {
 public:
     /// Creates it, or finds it with the same count.
-    static counting_semaphore create(client& by, std::string_view name, std::int64_t permits, semaphore_options const& options = {});
+    static counting_semaphore create(client& by, std::string_view name, std::int64_t permits, semaphore_options const& options = {},
+                                     std::stop_token token = {});
     static task<counting_semaphore> async_create(client& by, std::string_view name, std::int64_t permits,
                                                  semaphore_options const& options = {});
     /// Waits until it is there, `time` at most; then `timeout_error`.
@@ -43,14 +44,14 @@ public:
                                                  semaphore_options const& options = {});
 
     /// How many permits there are, and how many nobody has now (negative after `resize` to fewer than are held).
-    std::int64_t count() const;
+    std::int64_t count(std::stop_token token = {}) const;
     task<std::int64_t> async_count() const;
-    std::int64_t available() const;
+    std::int64_t available(std::stop_token token = {}) const;
     task<std::int64_t> async_available() const;
     /// Changes how many there are. Nobody loses a permit. Returns how many there were (there are, if a lost reply made it ask again).
     /// Who waits for more than there are then, also in `try_acquire_for`, ends at once with the `invalid_argument_error` that a new request
     /// for so many gets, and those behind it go on. If there are enough again before it hears of that, it waits on, behind all others.
-    std::int64_t resize(std::int64_t permits);
+    std::int64_t resize(std::int64_t permits, std::stop_token token = {});
     task<std::int64_t> async_resize(std::int64_t permits);
 
     /// As in <lockstep/mutex.hpp>, for so many permits in one lease.

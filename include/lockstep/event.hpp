@@ -10,7 +10,8 @@
 /// offered to a waiter that dies before it takes it goes to the next one; a process that is killed after it has taken it takes it along
 /// (use a queue where that must not happen). An event that is not used for `retention` is forgotten, with its signals.
 ///
-/// Failure: as for `mutex`; `indeterminate_error` from `set` when its reply was lost and could not be had again in time. Otherwise a lost
+/// Failure: as for `mutex`; `indeterminate_error` from `set` when its reply was lost and could not be had again in time; after
+/// `cancelled_error` from `set` or `clear` it may have been done. Otherwise a lost
 /// reply loses no signal and adds none, if the client reaches the server again within `ttl`. Threads: everything may be called from any thread.
 
 #include <lockstep/client.hpp>
@@ -25,13 +26,13 @@ class event {
 public:
     event(client& by, std::string_view name, lease_options const& options = {});
 
-    void set();
+    void set(std::stop_token token = {});
     task<void> async_set();
     /// Drops the signals that nobody has taken. Returns how many.
-    std::int64_t clear();
+    std::int64_t clear(std::stop_token token = {});
     task<std::int64_t> async_clear();
     /// Is there a signal that nobody has taken?
-    bool is_set() const;
+    bool is_set(std::stop_token token = {}) const;
     task<bool> async_is_set() const;
 
     /// Waits for a signal and takes it; as long as `wait_limit` allows, then `timeout_error`.

@@ -12,6 +12,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -71,6 +72,8 @@ public:
     std::string description() const;
     /// As CLIENT LIST shows it.
     std::string const& client_name() const noexcept { return greeting_.client_name; }
+    /// When this client was made.
+    std::chrono::system_clock::time_point since() const noexcept { return since_; }
     void close() noexcept;
     bool closed() const noexcept { return closed_; }
 
@@ -83,6 +86,7 @@ private:
 
     client_options options_;
     redis::location where_;
+    std::chrono::system_clock::time_point since_ = std::chrono::system_clock::now();
     int fork_generation_;
     std::shared_ptr<io_thread> thread_;  // null on the user's executor
     std::shared_ptr<redis::reactor> home_;

@@ -28,9 +28,11 @@ void caller::enter() {
         return finish(make_error(errc::lease_lost, fmt::format("the lease of '{}' was lost", room.name())));
     }
     if (hold_.heard_by != nullptr && wish_ != wish::release) {
-        return finish(make_error(errc::invalid_argument, "another request of this lease is under way; wait for its end first"));
+        return finish(make_error(
+            errc::invalid_argument,
+            fmt::format("another request of this lease of '{}' is under way, and it takes one at a time; wait for its end first", room.name())));
     }
-    if (hold_.heard_by != nullptr) hold_.settle_caller(make_error(errc::not_held, "the lease was released meanwhile"));
+    if (hold_.heard_by != nullptr) hold_.settle_caller(make_error(errc::not_held, fmt::format("the lease of '{}' was released meanwhile", room.name())));
     hold_.heard_by = this;
     if (wish_ == wish::release) return room.released(hold_);
     hold_.prolong(*this, length_);

@@ -54,12 +54,13 @@ std::string gate::rules_for(settings const& how) const {
 task<gate_answer> gate::read(std::shared_ptr<gate> self, task<reply> answer) {
     auto const said = co_await std::move(answer);
     self->last_contact_ = self->owner_->home().now();
-    auto const found = read_gate_answer(said);
+    auto const found = read_gate_answer(said, self->word(), self->name());
     self->clock_.learn(found.now_ms);
     co_return found;
 }
 
 task<gate_answer> gate::call(scripts::script const& script, std::initializer_list<detail::argument> words, clock::time_point until) {
+    hub_.register_client();
     std::array<std::string_view, 1> const keys{key_};
     redis::command_terms const terms{.deadline = until, .slot = slot_, .repeatable = true, .errors_are_replies = true};
     return read(shared_from_this(), redis::run_script(owner_->way(), script, keys, {words.begin(), words.size()}, terms));
@@ -279,7 +280,9 @@ task<bool> wait_at(std::shared_ptr<gate> at, gate::clock::time_point until) {
     visitor mine{at, {.deadline = until}};
     co_await mine;
     if (mine.outcome()) co_return true;
-    if (!at->home().is_connected()) throw unavailable_error("no server could be reached in the time allowed");
+    if (!at->home().is_connected()) {
+        throw unavailable_error(fmt::format("{} '{}': no server could be reached in the time allowed", at->word(), at->name()));
+    }
     co_return false;
 }
 
@@ -293,7 +296,7 @@ gate::place parts::place_of(client& by, std::string_view word, std::string_view 
     return {.owner = core,
             .key = base::key_name(core->options().prefix, name, word),
             .name = std::string{name},
-            .how = resolve(options, core->options().defaults)};
+            .how = resolve(options, core->options().defaults, name)};
 }
 
 std::shared_ptr<gate> parts::find(gate::place const& where, std::shared_ptr<gate> (*make)(gate::place)) {

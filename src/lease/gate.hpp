@@ -55,11 +55,19 @@ public:
     hub& home() const noexcept { return hub_; }
     std::string const& key() const noexcept { return key_; }
     std::string const& name() const noexcept { return name_; }
+    /// What kind of thing it is: the last part of its key.
+    std::string_view word() const noexcept { return std::string_view{key_}.substr(key_.rfind(':') + 1); }
     std::string rules_for(settings const& how) const;
 
     // Visitors:
     void enter(visitor& who) noexcept;
     void leave(visitor& who) noexcept;
+    /// What it waits for, in a word for people (registration.hpp).
+    virtual std::string_view purpose(visitor const& who) const noexcept = 0;
+    template <class F>
+    void for_each_visitor(F what) const {
+        for (auto const& one : visitors_) what(one);
+    }
 
     // What the server tells:
     void changed() noexcept;

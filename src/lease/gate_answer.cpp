@@ -2,6 +2,8 @@
 
 #include <lockstep/error.hpp>
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 #include <string_view>
@@ -22,19 +24,19 @@ gate_word word_of(std::string_view text) {
     return unknown;
 }
 
-[[noreturn]] void throw_refusal(std::string_view text) {
-    auto const meaning = [text](std::string_view prefix) { return std::string{text.substr(prefix.size())}; };
+[[noreturn]] void throw_refusal(std::string_view text, std::string_view kind, std::string_view name) {
+    auto const meaning = [&](std::string_view prefix) { return fmt::format("{} '{}': {}", kind, name, text.substr(prefix.size())); };
     constexpr std::string_view count = "LOCKSTEP_COUNT ";
     constexpr std::string_view argument = "LOCKSTEP_ARGUMENT ";
-    if (text.starts_with(count)) throw count_mismatch_error("the server says: " + meaning(count));
-    if (text.starts_with(argument)) throw invalid_argument_error("the server says: " + meaning(argument));
-    throw server_error(std::string{text});
+    if (text.starts_with(count)) throw count_mismatch_error(meaning(count));
+    if (text.starts_with(argument)) throw invalid_argument_error(meaning(argument));
+    throw server_error(fmt::format("{} ({} '{}')", text, kind, name));
 }
 
 }  // namespace
 
-gate_answer read_gate_answer(reply_view said) {
-    if (said.is_error()) throw_refusal(said.text());
+gate_answer read_gate_answer(reply_view said, std::string_view kind, std::string_view name) {
+    if (said.is_error()) throw_refusal(said.text(), kind, name);
     gate_answer found;
     try {
         if (said.size() < 2) throw protocol_error("too short");
@@ -48,7 +50,9 @@ gate_answer read_gate_answer(reply_view said) {
     } catch (error const&) {
         found.what = gate_word::unknown;
     }
-    if (found.what == gate_word::unknown) throw protocol_error("the server's answer to a script is not one of the script's");
+    if (found.what == gate_word::unknown) {
+        throw protocol_error(fmt::format("{} '{}': the server's answer to a script is not one of the script's", kind, name));
+    }
     return found;
 }
 

@@ -6,6 +6,7 @@
 #include <lockstep/reply.hpp>
 
 #include <cstdint>
+#include <string_view>
 
 namespace lockstep::engine {
 
@@ -21,7 +22,8 @@ struct gate_answer {
     std::int64_t now_ms = 0;      ///< the server's clock
 };
 
-/// Throws `count_mismatch_error`, `invalid_argument_error` or `server_error` for an error, `protocol_error` for no answer of a script.
-gate_answer read_gate_answer(reply_view said);
+/// Throws `count_mismatch_error`, `invalid_argument_error` or `server_error` for an error, `protocol_error` for no answer of a script; each
+/// says of what, which kind of thing with which name.
+gate_answer read_gate_answer(reply_view said, std::string_view kind, std::string_view name);
 
 }  // namespace lockstep::engine

@@ -127,6 +127,7 @@ public:
     std::uint64_t fence = 0;
     std::uint64_t last_fence = 0;  ///< of the range that was reserved
     std::uint32_t passes = 0;
+    std::int64_t permits = 1;  ///< its target's, unless it was changed since
     clock::time_point granted_at{};
 
     struct earlier {

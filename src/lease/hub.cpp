@@ -59,7 +59,7 @@ std::string hub::channel_of(std::string_view key) const {
 
 target hub::target_for(std::shared_ptr<detail::core> owner, kind const& what, std::string_view name, lease_options const& options) {
     target made;
-    made.how = resolve(options, owner_.options().defaults);
+    made.how = resolve(options, owner_.options().defaults, name);
     made.where = room_for(std::move(owner), what, name);
     made.rules = fmt::format("{} {} {}", made.how.claim_window.count(), made.how.retention.count(), made.where->channel());
     return made;
@@ -114,6 +114,7 @@ hold& hub::new_hold(std::shared_ptr<target const> what) {
         table_[index] = made;
     }
     registration_.begin();
+    made->permits = what->amount;
     made->become(std::move(what), ++serial_ << index_bits | index, client_id_);
     return *made;
 }
@@ -170,6 +171,7 @@ void hub::fire() noexcept {
         if (one.may_renew()) soon.push_back(&one);
     }
     for (auto* const one : soon) one->act();
+    registration_.go_along();
     if (!agenda_.empty()) set_timer();
 }
 

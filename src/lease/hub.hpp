@@ -39,6 +39,9 @@ public:
     /// The gate of a key, from any thread; made by `make` where there is none.
     std::shared_ptr<gate> gate_for(std::string const& key, std::function<std::shared_ptr<gate>()> const& make);
     void forget(gate const& gone) noexcept;
+    std::vector<std::shared_ptr<gate>> gates();
+    /// This client is in use, and says who it is. From any thread.
+    void register_client() noexcept { registration_.begin(); }
 
     // In turns:
     detail::core& owner() const noexcept { return owner_; }
@@ -78,7 +81,6 @@ private:
     void fire() noexcept override;  // the agenda
     void set_timer() noexcept;
     void message(std::string_view channel, std::string_view payload) noexcept override;
-    std::vector<std::shared_ptr<gate>> gates();
     void subscribed() noexcept override;
     void interrupted() noexcept override {}
     void refused(errc reason, std::string_view why) noexcept override;

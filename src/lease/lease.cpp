@@ -136,7 +136,8 @@ task<void> lease::async_extend(milliseconds length) {
     auto& held = required();
     engine::require_usable(*held.what());
     if (length < 10ms || length > 30 * 24h) {
-        throw invalid_argument_error(fmt::format("a lease can be extended to 10 ms to 30 days from now, not to {} ms", length.count()));
+        throw invalid_argument_error(fmt::format("the lease of '{}' can be extended to 10 ms to 30 days from now, not to {} ms",
+                                                 held.what()->where->name(), length.count()));
     }
     return run_extend(engine::hold_reference{held}, tenancy_, length);
 }

@@ -1,6 +1,7 @@
 #include "lease/registration.hpp"
 
 #include "base/names.hpp"
+#include "lease/gate.hpp"
 #include "lease/hub.hpp"
 #include "redis/command.hpp"
 #include "redis/slot.hpp"
@@ -9,7 +10,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 namespace lockstep::engine {
 namespace {
@@ -17,11 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds first_after{1'000};
-constexpr std::size_t most_lines = 1'000;  // of each list
-
-std::int64_t wall_ms() {
-    return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+constexpr milliseconds early{2'000};  // it may be said so much earlier than is due
 
 std::string host_name() {
     std::array<char, 256> name{};
@@ -40,18 +40,94 @@ void say(detail::core& to, scripts::script const& script, std::vector<std::strin
     start(std::move(work), [](std::exception_ptr, std::optional<reply>) {});
 }
 
+/// The lines of one list, each of one name and one use of it.
+class summary {
+public:
+    struct line {
+        std::string_view kind, use, name;
+        std::int64_t number = 0, permits = 0;
+        std::uint64_t fence = 0;
+    };
+
+    /// `where` tells names apart. Beyond the limit names are not looked at, only counted.
+    void add(void const* where, line const& more) {
+        total_ += more.number;
+        auto const key = std::pair{where, more.use};
+        auto const found = places_.find(key);
+        if (found == places_.end()) {
+            if (lines_.size() == registration::most_lines) return;
+            places_.emplace(key, lines_.size());
+            lines_.push_back(more);
+            return;
+        }
+        auto& sum = lines_[found->second];
+        sum.number += more.number;
+        sum.permits += more.permits;
+        sum.fence = std::max(sum.fence, more.fence);
+    }
+
+    std::int64_t total() const noexcept { return total_; }
+
+    struct written {
+        std::string text;
+        std::int64_t left_out;
+    };
+    written write(bool with_fences) const {
+        written all{{}, total_};
+        for (auto const& one : lines_) {
+            auto text = fmt::format("{} {} {} {} ", one.kind, one.use, one.number, one.permits);
+            if (with_fences) text += fmt::format("{} ", one.fence);
+            text += base::encode_name(one.name) + '\n';
+            if (all.text.size() + text.size() > registration::most_bytes) continue;
+            all.text += text;
+            all.left_out -= one.number;
+        }
+        return all;
+    }
+
+private:
+    std::vector<line> lines_;
+    std::map<std::pair<void const*, std::string_view>, std::size_t> places_;
+    std::int64_t total_ = 0;
+};
+
+std::string_view use_of(kind const& what, std::int64_t amount) {
+    if (&what == &shared_kind) return amount == 1 ? "reader" : "writer";
+    if (&what == &semaphore_kind) return amount == 0 ? "creation" : "permits";
+    return &what == &event_kind ? "signal" : "owner";
+}
+
+summary::line line_of(room const& where, std::int64_t amount, std::int64_t number = 1) {
+    auto const& kind = where.kind();
+    return {.kind = kind.word,
+            .use = use_of(kind, amount),
+            .name = where.name(),
+            .number = number,
+            .permits = &kind == &semaphore_kind ? number * amount : number};
+}
+
 }  // namespace
 
-void registration::begin() noexcept {
-    if (std::exchange(begun_, true)) return;
-    since_ms_ = wall_ms();
-    hub_.reactor().arm(*this, hub_.reactor().now() + first_after);
+void registration::begin_now() noexcept {
+    if (!begun_.exchange(true)) hub_.reactor().hand_in(*this);
+}
+
+void registration::arrive() noexcept {
+    if (!hub_.is_closing()) hub_.reactor().arm(*this, hub_.reactor().now() + first_after);
 }
 
 void registration::end() noexcept {
+    begun_ = true;  // it does not begin any more
+    hub_.reactor().take_back(*this);
     hub_.reactor().disarm(*this);
     if (!std::exchange(said_, false)) return;
     say(hub_.owner(), scripts::client_leave, keys(), {hub_.client_id()});
+}
+
+void registration::go_along() noexcept {
+    if (!said_ || !linked() || due() - hub_.reactor().now() > early) return;
+    hub_.reactor().disarm(*this);
+    fire();
 }
 
 void registration::fire() noexcept {
@@ -67,32 +143,43 @@ std::vector<std::string> registration::keys() const {
 }
 
 std::vector<std::string> registration::describe() const {
-    std::string holds;
-    std::string waits;
-    std::size_t held = 0;
-    std::size_t waiting = 0;
-    // A line for each: what kind of thing, its fence if it is held, its name (percent-encoded as in its key).
+    summary holds;
+    summary waits;
+    // Names are views into rooms and gates, so nothing of these may go before all is written.
+    auto const gates = hub_.gates();
     hub_.for_each_hold([&](hold const& one) {
-        auto const& room = *one.what()->where;
-        auto const name = base::encode_name(room.name());
-        if (one.now() == hold::state::held && ++held <= most_lines) {
-            holds += fmt::format("{} {} {}\n", room.kind().word, one.fence, name);
-        } else if ((one.now() == hold::state::asking || one.now() == hold::state::waiting || one.now() == hold::state::claiming) &&
-                   ++waiting <= most_lines) {
-            waits += fmt::format("{} {}\n", room.kind().word, name);
+        auto const& where = *one.what()->where;
+        if (one.now() == hold::state::held) {
+            auto line = line_of(where, one.permits);
+            line.fence = one.fence;
+            holds.add(&where, line);
+        } else if (one.wanted_by != nullptr) {
+            waits.add(&where, line_of(where, one.permits));
         }
+        // Those who share a hold wait in the room, and it is one of theirs: the one that asks for them or the one that one of them has.
+        if (auto const sharing = where.sharing(one); sharing != 0) waits.add(&where, line_of(where, 1, sharing));
     });
+    for (auto const& gate : gates) {
+        gate->for_each_visitor([&](visitor const& one) {
+            waits.add(gate.get(), {.kind = gate->word(), .use = gate->purpose(one), .name = gate->name(), .number = 1, .permits = 1});
+        });
+    }
+    auto const since = std::chrono::duration_cast<milliseconds>(hub_.owner().since().time_since_epoch()).count();
+    auto const held = holds.write(true);
+    auto const waiting = waits.write(false);
     return {hub_.client_id(),
             fmt::format("{}", believed.count()),
             "name", hub_.owner().client_name(),
             "host", host_name(),
             "pid", fmt::format("{}", ::getpid()),
-            "since", fmt::format("{}", since_ms_),
+            "since", fmt::format("{}", since),
             "version", LOCKSTEP_VERSION,
-            "held", fmt::format("{}", held),
-            "waiting", fmt::format("{}", waiting),
-            "holds", holds,
-            "waits", waits};
+            "held", fmt::format("{}", holds.total()),
+            "waiting", fmt::format("{}", waits.total()),
+            "holds", held.text,
+            "waits", waiting.text,
+            "holds_left_out", fmt::format("{}", held.left_out),
+            "waits_left_out", fmt::format("{}", waiting.left_out)};
 }
 
 }  // namespace lockstep::engine

@@ -21,6 +21,15 @@ bool same_terms(settings const& left, settings const& right) noexcept {
     return left.ttl == right.ttl && left.renew == right.renew && left.renew_every == right.renew_every && left.max_hold == right.max_hold;
 }
 
+/// What the one who asked is told: of what, and what is allowed. The first word of a server's error stays the first.
+std::string explain(target const& what, errc reason, std::string_view why) {
+    auto const& where = *what.where;
+    if (reason != errc::server) return fmt::format("{} '{}': {}", where.kind().word, where.name(), why);
+    if (!why.starts_with("LOCKSTEP_WAITERS")) return fmt::format("{} ({} '{}')", why, where.kind().word, where.name());
+    return fmt::format("LOCKSTEP_WAITERS {} '{}' has all the waiters that it may have: {} (max_waiters)", where.kind().word, where.name(),
+                       what.how.max_waiters);
+}
+
 }  // namespace
 
 room::room(std::shared_ptr<detail::core> owner, hub& home, engine::kind const& what, std::string key, std::string name)
@@ -178,14 +187,16 @@ void room::failed(hold& held, errc reason, std::string_view why) noexcept {
         return passing && now - std::max(who.since(), last_contact_) < patience;
     };
     auto const outcome = passing ? errc::unavailable : reason;
+    auto const kept = held.what();
+    auto const tell = [&](waiter& who) { who.fail(outcome, explain(*kept, outcome, why)); };
     if (auto* const who = held.wanted_by) {
         if (has_patience(*who)) return held.ask_later();
         who->own = nullptr;
-        who->fail(outcome, why);
+        tell(*who);
     } else if (asker_ == &held) {
         for (auto at = waiting_.begin(); at != waiting_.end();) {
             auto& one = *at++;
-            if (!has_patience(one)) one.fail(outcome, why);
+            if (!has_patience(one)) tell(one);
         }
         if (!waiting_.empty()) return held.ask_later();
         asker_ = nullptr;

@@ -70,6 +70,10 @@ public:
     /// The client closes, or can't go on: all who wait end with this error.
     void fail_all(errc reason, std::string_view why) noexcept;
     void look_again_all() noexcept;
+    /// How many wait for what this hold stands for, where it is the one that they share.
+    std::int64_t sharing(hold const& one) const noexcept {
+        return &one == asker_ || &one == tenant_ ? static_cast<std::int64_t>(waiting_.size()) : 0;
+    }
 
 private:
     bool shares(waiter const& who) const noexcept;

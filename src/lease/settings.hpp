@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 namespace lockstep::engine {
 
@@ -27,7 +28,7 @@ struct settings {
     bool has_cohort() const noexcept { return cohort_passes != 0; }
 };
 
-/// Throws invalid_argument_error that names the option and what is allowed.
-settings resolve(lease_options const& own, lease_options const& defaults);
+/// Throws invalid_argument_error that names the object, the option and what is allowed.
+settings resolve(lease_options const& own, lease_options const& defaults, std::string_view name);
 
 }  // namespace lockstep::engine

@@ -3,6 +3,7 @@
 #include "base/random.hpp"
 #include "core/core.hpp"
 #include "lease/caller.hpp"
+#include "lease/hub.hpp"
 #include "lease/pause.hpp"
 #include "lease/room.hpp"
 #include "lease/waiter.hpp"
@@ -93,14 +94,26 @@ task<change_result> run_change(lease mine, std::int64_t amount) {
     auto& held = *hold::of(mine);
     caller call{held, hold::tenancy_of(mine), caller::wish::change, held.what()->how.ttl, amount};
     co_await call;
+    if (call.changed) held.permits = amount;
     if (call.changed) co_return change_result{true, std::move(call.changed)};
     co_return change_result{false, std::move(mine)};
 }
 
+/// A refusal says of what.
+task<reply> named(std::shared_ptr<room> where, task<reply> work) {
+    try {
+        co_return co_await std::move(work);
+    } catch (server_error const& problem) {
+        throw server_error(fmt::format("{} ({} '{}')", problem.text(), where->kind().word, where->name()));
+    }
+}
+
 task<reply> ask(target const& what, scripts::script const& script, std::span<detail::argument const> arguments, clock::time_point until) {
     auto& room = *what.where;
+    room.home().register_client();
     std::string_view const keys[] = {room.key()};
-    return redis::run_script(room.owner()->way(), script, keys, arguments, {.deadline = until, .slot = room.slot(), .repeatable = true});
+    redis::command_terms const terms{.deadline = until, .slot = room.slot(), .repeatable = true};
+    return named(what.where, redis::run_script(room.owner()->way(), script, keys, arguments, terms));
 }
 
 task<reply> run_change_once(std::shared_ptr<target const> what, scripts::script const& script, std::vector<std::string> words) {

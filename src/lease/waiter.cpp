@@ -3,6 +3,8 @@
 #include "lease/hub.hpp"
 #include "lease/room.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace lockstep::engine {
@@ -21,7 +23,8 @@ void waiter::finish(lease granted) noexcept {
 
 void waiter::time_is_over() noexcept {
     if (target_->where->home().is_connected()) return finish({});
-    fail(errc::unavailable, "no server could be reached in the time allowed");
+    auto const& where = *target_->where;
+    fail(errc::unavailable, fmt::format("{} '{}': no server could be reached in the time allowed", where.kind().word, where.name()));
 }
 
 }  // namespace lockstep::engine

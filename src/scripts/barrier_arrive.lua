@@ -27,10 +27,10 @@ end
 --#include barrier_read
 --#include gate_state
 --#include barrier_state
-if was[1] and was[3] + 0 ~= parties then return redis.error_reply('LOCKSTEP_COUNT ' .. was[3] .. ' parties meet at this barrier') end
+if was[1] and was[3] + 0 ~= parties then return redis.error_reply('LOCKSTEP_COUNT ' .. was[3] .. ' parties meet there, not ' .. parties) end
 settle()
 if joined then return answer(joined) end
-if was[1] and needed == 0 then return redis.error_reply('LOCKSTEP_COUNT 0 parties are left: all dropped out') end
+if was[1] and needed == 0 then return redis.error_reply('LOCKSTEP_COUNT 0 parties are left of ' .. parties .. ': all dropped out') end
 if generation ~= open then
     -- With generation 0 only the first arrival ever counted.
     local forgotten = generation == 0 and was[10] == hold or generation > 0 and generation < open - 3

@@ -22,7 +22,7 @@ if not was[1] then return {'absent', now} end
 local left = tonumber(was[2])
 if repeated then return {'counted', left, now} end
 if now > deadline then return {'late', now} end
-if n > left then return refuse('n: only ' .. left .. ' is left') end
+if n > left then return refuse('it can be counted down by ' .. left .. ' at most, not by ' .. ARGV[1]) end
 count({'l', left - n})
 if n == left then tell_all() end
 return {'counted', left - n, now}

@@ -142,7 +142,9 @@ barrier::barrier(client& by, std::string_view name, std::int64_t parties, lease_
     : barrier(by, name, parties, nullptr, options) {}
 
 barrier::barrier(client& by, std::string_view name, std::int64_t parties, std::function<void()> completion, lease_options const& options) {
-    if (parties < 1 || parties > 2000) throw invalid_argument_error(fmt::format("1 to 2,000 can meet at a barrier, not {}", parties));
+    if (parties < 1 || parties > 2000) {
+        throw invalid_argument_error(fmt::format("barrier '{}': 1 to 2,000 can meet, not {}", name, parties));
+    }
     auto what = engine::gate_target_for<detail::barrier_gate>(by, "barrier", name, options);
     state_ = std::make_shared<detail::barrier_state const>(std::move(what), parties, std::move(completion));
 }

@@ -22,6 +22,7 @@ using target = std::shared_ptr<gate_target const>;
 class event_gate final : public gate {
 public:
     using gate::gate;
+    std::string_view purpose(engine::visitor const&) const noexcept override { return "set"; }
 
 private:
     task<gate_answer> ask(std::string id, clock::time_point until) override {

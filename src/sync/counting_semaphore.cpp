@@ -27,27 +27,29 @@ using target_pointer = std::shared_ptr<engine::target const>;
 
 target_pointer target_with(client& by, std::string_view name, semaphore_options const& options) {
     if (options.max_permits < 1 || options.max_permits > 1'000'000'000) {
-        throw invalid_argument_error(fmt::format("max_permits must be 1 to 1,000,000,000, not {}", options.max_permits));
+        throw invalid_argument_error(fmt::format("semaphore '{}': max_permits must be 1 to 1,000,000,000, not {}", name, options.max_permits));
     }
     if (options.lease_ttl < std::chrono::seconds{1} || options.lease_ttl > std::chrono::hours{24 * 30}) {
-        throw invalid_argument_error(fmt::format("lease_ttl must be 1 s to 30 days, not {} ms", options.lease_ttl.count()));
+        throw invalid_argument_error(
+            fmt::format("semaphore '{}': lease_ttl must be 1 s to 30 days, not {} ms", name, options.lease_ttl.count()));
     }
     auto lease = options.lease;
     lease.retention = options.lease_ttl;
     return detail::make_target(by, engine::semaphore_kind, name, lease);
 }
 
-void check_count(std::int64_t permits, std::int64_t most) {
+void check_count(engine::target const& what, std::int64_t permits, std::int64_t most) {
     if (permits >= 1 && permits <= most) return;
-    throw invalid_argument_error(fmt::format("the number of permits must be 1 to {} (max_permits), not {}", most, permits));
+    throw invalid_argument_error(fmt::format("semaphore '{}': the number of permits must be 1 to {} (max_permits), not {}",
+                                             what.where->name(), most, permits));
 }
 
 [[noreturn]] void explain(server_error const& problem, engine::target const& what, std::int64_t permits) {
     constexpr std::string_view mark = "LOCKSTEP_COUNT ";
     auto const text = problem.text();
     if (!text.starts_with(mark)) throw problem;
-    throw count_mismatch_error(
-        fmt::format("the semaphore '{}' exists with {} permits, not {}", what.where->name(), text.substr(mark.size()), permits));
+    auto const has = text.substr(mark.size(), text.find(' ', mark.size()) - mark.size());
+    throw count_mismatch_error(fmt::format("the semaphore '{}' exists with {} permits, not {}", what.where->name(), has, permits));
 }
 
 task<counting_semaphore> create_by_script(target_pointer what, std::int64_t permits, std::int64_t most) {
@@ -61,27 +63,30 @@ task<counting_semaphore> create_by_script(target_pointer what, std::int64_t perm
     co_return semaphore_access::make(std::move(what), most);
 }
 
-/// The same by optimistic locking: who finds the key changed since it looked, looks again.
+/// The same by optimistic locking: who finds the key changed since it looked, looks again. What is there is left to the script, which
+/// compares the count and makes it stay longer. (Why a script inside MULTI: docs/decisions.md.)
 task<counting_semaphore> create_optimistically(task<session> opening, target_pointer what, std::int64_t permits, std::int64_t most) {
     auto own = co_await std::move(opening);
     auto const& key = what->where->key();
-    for (;;) {
-        auto watching = own.async_command("WATCH", key);
-        co_await std::move(watching);
-        auto reading = own.async_command<std::optional<std::int64_t>>("HGET", key, "c");
-        auto const found = co_await std::move(reading);
-        if (found && *found != permits) {
-            throw count_mismatch_error(
-                fmt::format("the semaphore '{}' exists with {} permits, not {}", what->where->name(), *found, permits));
+    try {
+        for (;;) {
+            auto watching = own.async_command("WATCH", key);
+            co_await std::move(watching);
+            auto reading = own.async_command<std::optional<std::int64_t>>("HGET", key, "c");
+            auto const found = co_await std::move(reading);
+            if (found) break;
+            auto making = own.async_execute(transaction{}.add("EVAL", scripts::pool_create.text, 1, key, permits, what->rules));
+            auto const done = co_await std::move(making);
+            if (!done) continue;
+            done->front().throw_if_error();
+            what->where->gave(what);
+            co_return semaphore_access::make(std::move(what), most);
         }
-        if (found) break;
-        auto making = own.async_execute(transaction{}.add("EVAL", scripts::pool_create.text, 1, key, permits, what->rules));
-        auto const done = co_await std::move(making);
-        if (!done) continue;
-        done->front().throw_if_error();
-        break;
+    } catch (server_error const& problem) {
+        throw server_error(fmt::format("{} (semaphore '{}')", problem.text(), what->where->name()));
     }
-    co_return semaphore_access::make(std::move(what), most);
+    auto finding = create_by_script(std::move(what), permits, most);
+    co_return co_await std::move(finding);
 }
 
 /// No permit at all is granted as soon as there are any to be had.
@@ -116,15 +121,16 @@ task<std::int64_t> run_resize(target_pointer what, std::int64_t permits) {
 
 }  // namespace
 
-counting_semaphore counting_semaphore::create(client& by, std::string_view name, std::int64_t permits, semaphore_options const& options) {
+counting_semaphore counting_semaphore::create(client& by, std::string_view name, std::int64_t permits, semaphore_options const& options,
+                                              std::stop_token token) {
     detail::core_access::of(by)->require_blocking_is_allowed();
-    return sync_wait(async_create(by, name, permits, options));
+    return sync_wait(async_create(by, name, permits, options), std::move(token));
 }
 
 task<counting_semaphore> counting_semaphore::async_create(client& by, std::string_view name, std::int64_t permits,
                                                           semaphore_options const& options) {
     auto what = target_with(by, name, options);
-    check_count(permits, options.max_permits);
+    check_count(*what, permits, options.max_permits);
     if (options.created_by == creation::script) return create_by_script(std::move(what), permits, options.max_permits);
     auto opening = by.async_open_session(what->where->key());
     return create_optimistically(std::move(opening), std::move(what), permits, options.max_permits);
@@ -142,31 +148,31 @@ task<counting_semaphore> counting_semaphore::async_attach(client& by, std::strin
 }
 
 counting_semaphore::some counting_semaphore::of(std::int64_t permits) const {
-    check_count(permits, most_);
+    check_count(*one_, permits, most_);
     if (permits == 1) return some{one_};
     auto made = std::make_shared<engine::target>(*one_);
     made->amount = permits;
     return some{std::move(made)};
 }
 
-std::int64_t counting_semaphore::count() const {
+std::int64_t counting_semaphore::count(std::stop_token token) const {
     engine::require_blocking(*one_);
-    return sync_wait(async_count());
+    return sync_wait(async_count(), std::move(token));
 }
 task<std::int64_t> counting_semaphore::async_count() const { return read_field(one_, 0); }
 
-std::int64_t counting_semaphore::available() const {
+std::int64_t counting_semaphore::available(std::stop_token token) const {
     engine::require_blocking(*one_);
-    return sync_wait(async_available());
+    return sync_wait(async_available(), std::move(token));
 }
 task<std::int64_t> counting_semaphore::async_available() const { return read_field(one_, 1); }
 
-std::int64_t counting_semaphore::resize(std::int64_t permits) {
+std::int64_t counting_semaphore::resize(std::int64_t permits, std::stop_token token) {
     engine::require_blocking(*one_);
-    return sync_wait(async_resize(permits));
+    return sync_wait(async_resize(permits), std::move(token));
 }
 task<std::int64_t> counting_semaphore::async_resize(std::int64_t permits) {
-    check_count(permits, most_);
+    check_count(*one_, permits, most_);
     return run_resize(one_, permits);
 }
 

@@ -54,27 +54,27 @@ event::event(client& by, std::string_view name, lease_options const& options) {
     what_ = std::make_shared<engine::target const>(std::move(made));
 }
 
-void event::set() {
+void event::set(std::stop_token token) {
     engine::require_blocking(*what_);
-    sync_wait(async_set());
+    sync_wait(async_set(), std::move(token));
 }
 task<void> event::async_set() {
     engine::require_usable(*what_);
     return run_set(what_);
 }
 
-std::int64_t event::clear() {
+std::int64_t event::clear(std::stop_token token) {
     engine::require_blocking(*what_);
-    return sync_wait(async_clear());
+    return sync_wait(async_clear(), std::move(token));
 }
 task<std::int64_t> event::async_clear() {
     engine::require_usable(*what_);
     return run_clear(what_);
 }
 
-bool event::is_set() const {
+bool event::is_set(std::stop_token token) const {
     engine::require_blocking(*what_);
-    return sync_wait(async_is_set());
+    return sync_wait(async_is_set(), std::move(token));
 }
 task<bool> event::async_is_set() const {
     engine::require_usable(*what_);

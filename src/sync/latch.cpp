@@ -31,6 +31,7 @@ task<gate_answer> create(std::shared_ptr<gate> at, std::int64_t count, std::stri
 class latch_gate final : public gate {
 public:
     using gate::gate;
+    std::string_view purpose(engine::visitor const&) const noexcept override { return "open"; }
     std::int64_t count = 0;  ///< with which it was last found
 
 private:
@@ -129,15 +130,16 @@ task<void> wait_within_limit(state latch, std::int64_t n) {
     if (!is_open) throw timeout_error(fmt::format("'{}' was not open within {} ms", latch->what.where->name(), limit));
 }
 
-void check_step(std::int64_t n) {
-    if (n < 1) throw invalid_argument_error(fmt::format("a latch is counted down by at least 1, not by {}", n));
+void check_step(detail::latch_state const& latch, std::int64_t n) {
+    if (n >= 1) return;
+    throw invalid_argument_error(fmt::format("latch '{}': it is counted down by at least 1, not by {}", latch.what.where->name(), n));
 }
 
 }  // namespace
 
 latch::latch(client& by, std::string_view name, std::int64_t count, lease_options const& options) {
     if (count < 0 || count > 1'000'000'000'000) {
-        throw invalid_argument_error(fmt::format("the count of a latch must be 0 to 10^12, not {}", count));
+        throw invalid_argument_error(fmt::format("latch '{}': the count must be 0 to 10^12, not {}", name, count));
     }
     state_ = std::make_shared<detail::latch_state>(engine::gate_target_for<latch_gate>(by, "latch", name, options), count);
 }
@@ -148,7 +150,7 @@ void latch::count_down(std::int64_t n, std::stop_token token) {
 }
 task<void> latch::async_count_down(std::int64_t n) {
     engine::require_usable(*state_->what.where);
-    check_step(n);
+    check_step(*state_, n);
     return only_count_down(state_, n);
 }
 
@@ -176,7 +178,7 @@ void latch::arrive_and_wait(std::int64_t n, std::stop_token token) {
 }
 task<void> latch::async_arrive_and_wait(std::int64_t n) {
     engine::require_usable(*state_->what.where);
-    check_step(n);
+    check_step(*state_, n);
     return wait_within_limit(state_, n);
 }
 

@@ -24,6 +24,7 @@ struct barrier_state {
 class barrier_gate final : public engine::gate {
 public:
     using gate::gate;
+    std::string_view purpose(engine::visitor const& who) const noexcept override { return who.how().any_change ? "place" : "others"; }
     /// The one that is open, as far as is known here; 0: nothing is known.
     std::int64_t open_generation = 0;
     /// The server knows nothing of this generation, or of an arrival in it.

@@ -1,5 +1,6 @@
 #include <lockstep/recursive_mutex.hpp>
 
+#include "base/names.hpp"
 #include "sync/targets.hpp"
 #include "sync/thread_leases.hpp"
 
@@ -42,7 +43,9 @@ recursive_mutex& recursive_mutex::operator=(recursive_mutex&&) noexcept = defaul
 recursive_mutex::owner recursive_mutex::as(std::string_view id) const {
     bool const clean = std::all_of(id.begin(), id.end(), [](unsigned char c) { return c > ' ' && c != 127; });
     if (id.empty() || id.size() > 256 || !clean) {
-        throw invalid_argument_error("the owner of a recursive_mutex must be 1 to 256 bytes without spaces and control characters");
+        throw invalid_argument_error(
+            fmt::format("recursive_mutex '{}': an owner must be 1 to 256 bytes without spaces and control characters, not {}",
+                        what_->where->name(), id.empty() || id.size() > 256 ? fmt::format("{} bytes", id.size()) : base::encode_name(id)));
     }
     return owner{owned_by(*what_, id)};
 }

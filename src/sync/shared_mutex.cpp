@@ -40,7 +40,10 @@ shared_mutex::shared_mutex(client& by, std::string_view name, lease_options cons
 void shared_mutex::require_mine(lease const& held) const {
     engine::require_usable(*what_);
     auto const* const its = engine::hold::of(held);
-    if (its == nullptr) throw not_held_error("the lease is empty: it was released, detached or moved from");
+    if (its == nullptr) {
+        throw not_held_error(
+            fmt::format("the lease for '{}' is empty: it was released, detached or moved from", what_->where->name()));
+    }
     if (its->what()->where != what_->where) {
         throw invalid_argument_error(fmt::format("the lease is of '{}', not of '{}'", held.name(), what_->where->name()));
     }

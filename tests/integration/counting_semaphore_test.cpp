@@ -65,6 +65,18 @@ TEST_P(semaphore_contract, is_waited_for_by_push_also_where_others_would_try_a_f
     EXPECT_EQ(attached.get().count(), 2);
 }
 
+// Whoever creates it and finds it has used it: it stays for lease_ttl from then on.
+TEST_P(semaphore_contract, stays_longer_for_those_who_find_it) {
+    for (auto const by : {semaphore_options::creation::script, semaphore_options::creation::optimistic}) {
+        auto const made = create(a, 3, {.created_by = by});
+        server.must({"HSET", key, "x", "1"});  // as if that were long ago
+        server.must({"PEXPIRE", key, "20000"});
+        auto const again = create(b, 3, {.created_by = by});
+        EXPECT_GT(server.must({"PTTL", key}).integer, 300'000);
+        server.must({"FLUSHALL"});
+    }
+}
+
 TEST_P(semaphore_contract, is_waited_for_by_those_who_attach) {
     begun attached{counting_semaphore::async_attach(b, "name", 20s)};
     ASSERT_TRUE(eventually([&] { return waiting() == 1; }));

@@ -18,7 +18,9 @@ protected:
     attempts_contract() { server.must({"SCRIPT", "LOAD", std::string{scripts::lock_acquire.text}}); }
 
     /// When `b` asked, by the server's clock.
-    std::vector<std::chrono::microseconds> tries() { return watch.times_of(scripts::lock_acquire.sha1, "lockstep:{name}:lock"); }
+    std::vector<std::chrono::microseconds> tries() {
+        return watch.times_of(scripts::lock_acquire.sha1, "lockstep:{name}:lock");
+    }
     std::vector<std::chrono::microseconds> pauses() {
         auto const all = tries();
         std::vector<std::chrono::microseconds> between;

@@ -81,7 +81,15 @@ TEST_P(idle_waiter_contract, for_a_signal_sends_nothing) {
     for (int i = 0; i < each; ++i) signalled.emplace_back(as_true(signal.async_wait()));
     ASSERT_TRUE(eventually([&] { return pool_numbers(server, "lockstep:{name}:event").waiting == each; }));
     EXPECT_LE(scripts_meanwhile(), registrations);
-    for (int i = 0; i < each; ++i) run(a, [&] { event{a, "name"}.set(); }, [&] { return event{a, "name"}.async_set(); });
+    for (int i = 0; i < each; ++i)
+        run(
+            a,
+            [&] {
+                event{a, "name"}.set();
+            },
+            [&] {
+                return event{a, "name"}.async_set();
+            });
     for (auto const& one : signalled) EXPECT_TRUE(one.get());
 }
 

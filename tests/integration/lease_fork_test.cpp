@@ -112,9 +112,9 @@ TEST_F(lease_after_fork, can_be_obtained_by_the_parent_only) {
         checks.push_back({name + " try_lock", refused([&of] { of.try_lock(); })});
         checks.push_back({name + " try_lock_for", refused([&of] { of.try_lock_for(1s); })});
         checks.push_back({name + " unlock", [&of] {
-            of.unlock();
-            return true;
-        }});
+                              of.unlock();
+                              return true;
+                          }});
     };
     add_all("mutex", lock);
     add_lockable("mutex", lock);
@@ -124,9 +124,11 @@ TEST_F(lease_after_fork, can_be_obtained_by_the_parent_only) {
     add_lockable("shared_mutex", shared);
     add_all("semaphore", semaphore);
     add_all("multi_lock", several);
-    checks.push_back({"async_acquire", refused([&] { sync_wait(as_true([](task<lease> work) -> task<void> {
-        static_cast<void>(co_await std::move(work));
-    }(lock.async_acquire()))); })});
+    checks.push_back({"async_acquire", refused([&] {
+                          sync_wait(as_true([](task<lease> work) -> task<void> {
+                              static_cast<void>(co_await std::move(work));
+                          }(lock.async_acquire())));
+                      })});
     checks.push_back({"acquire_shared", refused([&] { static_cast<void>(shared.acquire_shared()); })});
     checks.push_back({"lock_shared", refused([&] { shared.lock_shared(); })});
     checks.push_back({"count", refused([&] { static_cast<void>(semaphore.count()); })});
@@ -153,18 +155,21 @@ TEST_F(lease_after_fork, of_a_guard_is_not_unlocked_by_the_child) {
     shared_mutex shared{by, "shared"};
     std::scoped_lock const guards{lock, recursive, shared};
     expect_in_child({
-        {"mutex", [&] {
-            lock.unlock();
-            return true;
-        }},
-        {"recursive_mutex", [&] {
-            recursive.unlock();
-            return true;
-        }},
-        {"shared_mutex", [&] {
-            shared.unlock();
-            return true;
-        }},
+        {"mutex",
+         [&] {
+             lock.unlock();
+             return true;
+         }},
+        {"recursive_mutex",
+         [&] {
+             recursive.unlock();
+             return true;
+         }},
+        {"shared_mutex",
+         [&] {
+             shared.unlock();
+             return true;
+         }},
     });
     EXPECT_FALSE(mutex(other, "lock").try_acquire());
     EXPECT_FALSE(recursive_mutex(other, "recursive").try_acquire());
@@ -191,13 +196,14 @@ TEST_F(lease_after_fork, of_several_names_stays_with_the_parent) {
 TEST_F(lease_after_fork, can_be_obtained_with_a_client_of_the_childs_own) {
     auto held = mutex(by, "name").acquire();
     expect_in_child({
-        {"a new client", [&] {
-            client own{server.url()};
-            if (mutex(own, "name").try_acquire()) return false;
-            auto mine = mutex(own, "mine", {.ttl = 300ms, .renew = false}).acquire();
-            auto const stop = mine.stop_token();  // by an alarm of the child's own
-            return eventually([&] { return stop.stop_requested(); });
-        }},
+        {"a new client",
+         [&] {
+             client own{server.url()};
+             if (mutex(own, "name").try_acquire()) return false;
+             auto mine = mutex(own, "mine", {.ttl = 300ms, .renew = false}).acquire();
+             auto const stop = mine.stop_token();  // by an alarm of the child's own
+             return eventually([&] { return stop.stop_requested(); });
+         }},
     });
     EXPECT_TRUE(held.valid());
     held.release();

@@ -31,6 +31,8 @@ protected:
     client by{server.url()};
 };
 
+class slow_lease_keeper : public lease_keeper {};
+
 // While the I/O thread is busy all become due.
 TEST_F(lease_keeper, sends_the_renewals_that_are_due_in_one_write) {
     constexpr unsigned count = 300;
@@ -79,7 +81,7 @@ TEST_F(lease_keeper, renews_as_often_as_it_is_told_to_give_or_take_a_fifth) {
     EXPECT_GE(most - least, every * 2 / 10) << "they do not come all at once";
 }
 
-TEST_F(lease_keeper, warns_before_a_lease_is_lost_because_its_renewals_are) {
+TEST_F(slow_lease_keeper, warns_before_a_lease_is_lost_because_its_renewals_are) {
     fault_proxy proxy{server.address()};
     client far{proxy.url()};
     auto const held = mutex(far, "name", {.ttl = 3s, .renew_every = 200ms}).acquire();
@@ -91,9 +93,9 @@ TEST_F(lease_keeper, warns_before_a_lease_is_lost_because_its_renewals_are) {
     std::atomic<bool> was_warned{false};
     std::atomic<bool> was_valid{true};
     std::stop_callback const at_the_end{stop, [&] {
-        was_warned = risk.stop_requested();
-        was_valid = held.valid();
-    }};
+                                            was_warned = risk.stop_requested();
+                                            was_valid = held.valid();
+                                        }};
     proxy.half_open();
     EXPECT_TRUE(eventually([&] { return risk.stop_requested(); }));
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
@@ -102,7 +104,7 @@ TEST_F(lease_keeper, warns_before_a_lease_is_lost_because_its_renewals_are) {
     EXPECT_TRUE(held.at_risk_token().stop_requested()) << "also for who asks late";
 }
 
-TEST_F(lease_keeper, keeps_a_lease_that_was_at_risk_when_the_renewal_comes_after_all) {
+TEST_F(slow_lease_keeper, keeps_a_lease_that_was_at_risk_when_the_renewal_comes_after_all) {
     fault_proxy proxy{server.address()};
     client far{proxy.url()};
     auto held = mutex(far, "name", {.ttl = 6s, .renew_every = 200ms}).acquire();
@@ -122,7 +124,8 @@ TEST_F(lease_keeper, tells_of_a_loss_though_the_io_thread_hangs) {
     auto held = mutex(by, "name", {.ttl = 1s}).acquire();
     auto const risk = held.at_risk_token();
     auto const stop = held.stop_token();
-    bool const told = sync_wait(in_turn_of(by, [&] { return eventually([&] { return risk.stop_requested() && stop.stop_requested(); }); }));
+    bool const told = sync_wait(
+        in_turn_of(by, [&] { return eventually([&] { return risk.stop_requested() && stop.stop_requested(); }); }));
     EXPECT_TRUE(told) << "while it hangs";
     EXPECT_FALSE(held.valid());
     EXPECT_EQ(ending_of([&] { held.release(); }).reason, errc::lease_lost) << "and what is lost stays lost";

@@ -96,8 +96,10 @@ TEST(slow_lease_memory, is_what_it_was_after_a_hundred_thousand_who_gave_up) {
     event signal{others, "signal"};
 
     auto const round = [&] {
-        all_give_up([&] { return shared.async_acquire(); }, [&](auto time) { return shared.async_try_acquire_for(time); });
-        all_give_up([&] { return strict.async_acquire(); }, [&](auto time) { return strict.async_try_acquire_for(time); });
+        all_give_up([&] { return shared.async_acquire(); },
+                    [&](auto time) { return shared.async_try_acquire_for(time); });
+        all_give_up([&] { return strict.async_acquire(); },
+                    [&](auto time) { return strict.async_try_acquire_for(time); });
         all_give_up([&] { return few.async_acquire(); }, [&](auto time) { return few.async_try_acquire_for(time); });
         all_give_up([&] { return readers.async_acquire_shared(); },
                     [&](auto time) { return readers.async_try_acquire_shared_for(time); });
@@ -114,7 +116,9 @@ TEST(slow_lease_memory, is_what_it_was_after_a_hundred_thousand_who_gave_up) {
     auto const server_memory = [&] { return std::stoll(server.info("used_memory_dataset")); };
     for (int i = 0; i < 3; ++i) round();
     ASSERT_TRUE(settled());
-    ASSERT_TRUE(eventually([&] { return server.must({"ZCARD", "lockstep:{clients}:index"}).integer == 2; })) << "who they are";
+    ASSERT_TRUE(eventually([&] {
+        return server.must({"ZCARD", "lockstep:{clients}:index"}).integer == 2;
+    })) << "who they are";
     auto const keys = server.must({"DBSIZE"}).integer;
     auto const channels = server.must({"PUBSUB", "CHANNELS"}).elements.size();
     auto const heap = heap_in_use();
@@ -139,7 +143,9 @@ class lease_memory_of_waiters : public testing::TestWithParam<kind> {
 protected:
     static constexpr std::size_t many = 1'000;
 
-    std::int64_t at_the_server() { return server.must({"MEMORY", "USAGE", key_of(GetParam(), "name"), "SAMPLES", "0"}).integer; }
+    std::int64_t at_the_server() {
+        return server.must({"MEMORY", "USAGE", key_of(GetParam(), "name"), "SAMPLES", "0"}).integer;
+    }
     std::int64_t places() { return record(server, key_of(GetParam(), "name")).waiting(); }
     static std::size_t here() { return heap_in_use() + ::mallinfo2().hblkhd; }
     void make(std::size_t count, lease_options const& options) {

@@ -34,7 +34,8 @@ protected:
     template <class T, class Time, class... What>
     bool try_until(T&& of, Time time, What... what) {
         return run(
-                   b, [&] { return of.try_acquire_until(time, what...); }, [&] { return of.async_try_acquire_until(time, what...); })
+                   b, [&] { return of.try_acquire_until(time, what...); },
+                   [&] { return of.async_try_acquire_until(time, what...); })
             .has_value();
     }
     lease hold(kind what) { return holdable{what, a, "name"}.acquire(); }
@@ -63,11 +64,13 @@ TEST_P(timed_contract, tries_for_a_shared_mutex_until_a_time) {
     EXPECT_FALSE(try_until(of_b, system_clock::now() + 30ms));
     expect_in_time([&] { held.release(); }, [&](auto time) { return try_until(of_b, time); });
     held = hold(kind::writer);
-    expect_in_time([&] { held.release(); }, [&](auto time) {
-        return run(
-                   b, [&] { return of_b.try_acquire_shared_until(time); }, [&] { return of_b.async_try_acquire_shared_until(time); })
-            .has_value();
-    });
+    expect_in_time([&] { held.release(); },
+                   [&](auto time) {
+                       return run(
+                                  b, [&] { return of_b.try_acquire_shared_until(time); },
+                                  [&] { return of_b.async_try_acquire_shared_until(time); })
+                           .has_value();
+                   });
 }
 
 TEST_P(timed_contract, tries_for_permits_until_a_time) {
@@ -184,11 +187,13 @@ TEST_F(stopped_thread, stops_waiting_for_a_lock) {
     mutex of_b{b, "name"};
     expect_stopped(lock_key, [&](auto token) { static_cast<void>(of_b.acquire(token)); });
     expect_stopped(lock_key, [&](auto token) { static_cast<void>(of_b.try_acquire_for(1h, token)); });
-    expect_stopped(lock_key, [&](auto token) { static_cast<void>(of_b.try_acquire_until(system_clock::now() + 1h, token)); });
+    expect_stopped(lock_key,
+                   [&](auto token) { static_cast<void>(of_b.try_acquire_until(system_clock::now() + 1h, token)); });
     multi_lock several{b, {"a", "name"}};
     expect_stopped(lock_key, [&](auto token) { static_cast<void>(several.acquire(token)); });
     expect_stopped(lock_key, [&](auto token) { static_cast<void>(several.try_acquire_for(1h, token)); });
-    expect_stopped(lock_key, [&](auto token) { static_cast<void>(several.try_acquire_until(system_clock::now() + 1h, token)); });
+    expect_stopped(lock_key,
+                   [&](auto token) { static_cast<void>(several.try_acquire_until(system_clock::now() + 1h, token)); });
     EXPECT_TRUE(eventually([&] { return held_at(server, "a").empty(); })) << "what it had already is given back";
     EXPECT_TRUE(held.valid());
 }
@@ -198,7 +203,8 @@ TEST_F(stopped_thread, stops_waiting_for_a_recursive_mutex) {
     recursive_mutex of_b{b, "name"};
     expect_stopped(recursive_key, [&](auto token) { static_cast<void>(of_b.acquire(token)); });
     expect_stopped(recursive_key, [&](auto token) { static_cast<void>(of_b.try_acquire_for(1h, token)); });
-    expect_stopped(recursive_key, [&](auto token) { static_cast<void>(of_b.try_acquire_until(steady_clock::now() + 1h, token)); });
+    expect_stopped(recursive_key,
+                   [&](auto token) { static_cast<void>(of_b.try_acquire_until(steady_clock::now() + 1h, token)); });
 }
 
 TEST_F(stopped_thread, stops_waiting_for_a_shared_mutex) {
@@ -208,7 +214,9 @@ TEST_F(stopped_thread, stops_waiting_for_a_shared_mutex) {
     expect_stopped(shared_key, [&](auto token) { static_cast<void>(of_b.try_acquire_for(1h, token)); });
     expect_stopped(shared_key, [&](auto token) { static_cast<void>(of_b.acquire_shared(token)); });
     expect_stopped(shared_key, [&](auto token) { static_cast<void>(of_b.try_acquire_shared_for(1h, token)); });
-    expect_stopped(shared_key, [&](auto token) { static_cast<void>(of_b.try_acquire_shared_until(steady_clock::now() + 1h, token)); });
+    expect_stopped(shared_key, [&](auto token) {
+        static_cast<void>(of_b.try_acquire_shared_until(steady_clock::now() + 1h, token));
+    });
 }
 
 TEST_F(stopped_thread, stops_waiting_for_permits_and_for_the_semaphore_itself) {
@@ -217,10 +225,10 @@ TEST_F(stopped_thread, stops_waiting_for_permits_and_for_the_semaphore_itself) {
     auto of_b = counting_semaphore::attach(b, "name", 5s);
     expect_stopped(permits_key, [&](auto token) { static_cast<void>(of_b.acquire(2, token)); });
     expect_stopped(permits_key, [&](auto token) { static_cast<void>(of_b.try_acquire_for(1h, 1, token)); });
-    expect_stopped(permits_key, [&](auto token) { static_cast<void>(of_b.try_acquire_until(steady_clock::now() + 1h, 1, token)); });
-    expect_stopped(key_of(kind::permits, "nobody made"), [&](auto token) {
-        static_cast<void>(counting_semaphore::attach(b, "nobody made", 1h, {}, token));
-    });
+    expect_stopped(permits_key,
+                   [&](auto token) { static_cast<void>(of_b.try_acquire_until(steady_clock::now() + 1h, 1, token)); });
+    expect_stopped(key_of(kind::permits, "nobody made"),
+                   [&](auto token) { static_cast<void>(counting_semaphore::attach(b, "nobody made", 1h, {}, token)); });
 }
 
 TEST_F(stopped_thread, stops_waiting_for_a_signal) {
@@ -240,7 +248,8 @@ TEST_F(stopped_thread, stops_trying_when_the_server_hangs) {
     server.stop();
     std::stop_source stop;
     std::optional<errc> end;
-    std::thread blocked{[&] { end = ending_of([&] { static_cast<void>(of_b.try_acquire(stop.get_token())); }).reason; }};
+    std::thread blocked{
+        [&] { end = ending_of([&] { static_cast<void>(of_b.try_acquire(stop.get_token())); }).reason; }};
     ASSERT_TRUE(eventually([&] { return b.statistics().pending != 0; }));
     stop.request_stop();
     blocked.join();

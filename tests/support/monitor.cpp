@@ -2,7 +2,9 @@
 
 namespace lockstep::test {
 
-monitor::monitor(redis_server& server) : server_{server}, connection_{server.connect()} { connection_.must({"MONITOR"}); }
+monitor::monitor(redis_server& server) : server_{server}, connection_{server.connect()} {
+    connection_.must({"MONITOR"});
+}
 
 void monitor::read_up_to_now() {
     auto const mark = "monitored-" + std::to_string(++marks_);

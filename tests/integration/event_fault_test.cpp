@@ -114,6 +114,38 @@ TEST_F(event_faults, a_signal_counts_once_though_its_reply_is_lost) {
     EXPECT_EQ(here.clear(), 5);
 }
 
+TEST_F(event_faults, each_of_thousands_of_signals_counts_once_though_all_replies_are_lost) {
+    there.set();  // the server knows the script
+    EXPECT_EQ(here.clear(), 1);
+    proxy.hold(direction::to_client);
+    std::vector<begun<bool>> setting;
+    for (int i = 0; i < 3000; ++i) setting.emplace_back(as_true(there.async_set()));
+    ASSERT_TRUE(eventually([&] { return pool_numbers(server, "lockstep:{name}:event").count == 3000; }));
+    auto const before = calls_of(server, "evalsha") + calls_of(server, "eval");
+    proxy.cut();
+    proxy.heal();
+    for (auto const& one : setting) EXPECT_TRUE(one.get());
+    EXPECT_GE(calls_of(server, "evalsha") + calls_of(server, "eval"), before + 3000) << "all were sent again";
+    EXPECT_EQ(here.clear(), 3000);
+}
+
+TEST_F(event_faults, signals_one_after_the_other_are_one_session) {
+    auto const sessions = [&] {
+        int count = 0;
+        for (auto const& field : server.must({"HKEYS", "lockstep:{name}:event"}).elements) count += field.text[0] == 'a' ? 1 : 0;
+        return count;
+    };
+    for (int i = 0; i < 20; ++i) here.set();
+    EXPECT_EQ(sessions(), 1);
+    for (int times = 0; times < 3; ++times) {
+        std::vector<begun<bool>> setting;
+        for (int i = 0; i < 10; ++i) setting.emplace_back(as_true(here.async_set()));
+        for (auto const& one : setting) EXPECT_TRUE(one.get());
+    }
+    EXPECT_LE(sessions(), 10);
+    EXPECT_EQ(here.clear(), 50);
+}
+
 TEST_F(event_faults, a_signal_is_taken_once_though_the_waiters_reply_is_lost) {
     EXPECT_FALSE(there.is_set());
     here.set();

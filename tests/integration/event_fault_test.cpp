@@ -16,6 +16,12 @@ protected:
         who.begin("acquire");
         ASSERT_TRUE(eventually([&] { return written.waiting() == position; }));
     }
+    /// How many sessions the server remembers.
+    int sessions() {
+        int count = 0;
+        for (auto const& field : server.must({"HKEYS", "lockstep:{name}:event"}).elements) count += field.text[0] == 'a' ? 1 : 0;
+        return count;
+    }
     std::chrono::milliseconds since(std::int64_t begin) { return std::chrono::milliseconds{now_ms() - begin}; }
 
     clock_file clock;
@@ -130,11 +136,6 @@ TEST_F(event_faults, each_of_thousands_of_signals_counts_once_though_all_replies
 }
 
 TEST_F(event_faults, signals_one_after_the_other_are_one_session) {
-    auto const sessions = [&] {
-        int count = 0;
-        for (auto const& field : server.must({"HKEYS", "lockstep:{name}:event"}).elements) count += field.text[0] == 'a' ? 1 : 0;
-        return count;
-    };
     for (int i = 0; i < 20; ++i) here.set();
     EXPECT_EQ(sessions(), 1);
     for (int times = 0; times < 3; ++times) {
@@ -144,6 +145,20 @@ TEST_F(event_faults, signals_one_after_the_other_are_one_session) {
     }
     EXPECT_LE(sessions(), 10);
     EXPECT_EQ(here.clear(), 50);
+}
+
+TEST_F(event_faults, a_signal_that_got_no_answer_takes_its_session_along) {
+    client brief{{.url = proxy.url(), .command_timeout = 300ms}};
+    event through{brief, "name"};
+    through.set();  // the server knows the script
+    EXPECT_EQ(sessions(), 1);
+    proxy.hold(direction::to_client);
+    EXPECT_THROW(through.set(), indeterminate_error);
+    proxy.heal();
+    EXPECT_EQ(sessions(), 1) << "which it had used before";
+    through.set();
+    EXPECT_EQ(sessions(), 2) << "its next one has another";
+    EXPECT_EQ(here.clear(), 3);
 }
 
 TEST_F(event_faults, a_signal_is_taken_once_though_the_waiters_reply_is_lost) {

@@ -38,6 +38,17 @@ TEST_F(pool_script_counting, forgets_sessions_when_there_are_more_than_a_thousan
     EXPECT_EQ(pool.read().available, 1503) << "they were not";
 }
 
+TEST_F(pool_script_counting, does_not_forget_the_session_that_calls) {
+    for (int i = 0; i < 1500; ++i) pool.add(1, "s" + pool.text(i), 1);
+    pool.pass(61'000);
+    auto fields = pool.hash();
+    auto const first = fields["r" + fields["rf"]];  // of those that can go
+    for (int i = 0; i < 2; ++i) {
+        pool.add(1, first, 2);
+        EXPECT_EQ(pool.read().available, 1501);
+    }
+}
+
 TEST_F(pool_script_counting, remembers_no_more_sessions_than_came_in_two_minutes_and_all_of_the_last) {
     int most = 0;
     pool.keep_own_time();

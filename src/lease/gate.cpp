@@ -73,13 +73,6 @@ std::int64_t gate::latest(clock::time_point until) const noexcept {
     return clock_.now() + std::clamp(left, milliseconds{10}, longest_budget).count();
 }
 
-gate::session gate::borrow_session() {
-    if (sessions_.empty()) return {.id = new_id()};
-    auto free = std::move(sessions_.back());
-    sessions_.pop_back();
-    return free;
-}
-
 // ---- visitors
 
 void gate::listen() noexcept {
@@ -254,8 +247,7 @@ task<gate_answer> count_once(std::shared_ptr<gate> at, scripts::script const& sc
     auto const until = at->owner()->deadline({});
     pause turn{at->owner(), 0ms};
     co_await turn;
-    auto session = at->borrow_session();
-    ++session.sequence;
+    auto session = at->home().sessions().borrow();
     while (true) {
         auto const latest = at->latest(until);
         gate_answer said;
@@ -271,7 +263,7 @@ task<gate_answer> count_once(std::shared_ptr<gate> at, scripts::script const& sc
             throw indeterminate_error(fmt::format("whether '{}' was changed is not known: {}", at->name(), problem.what()));
         }
         if (said.what == gate_word::late) continue;  // it did not count, and now the server's time is known
-        at->return_session(std::move(session));
+        at->home().sessions().give_back(std::move(session));
         co_return said;
     }
 }

@@ -89,14 +89,6 @@ public:
     /// A question was not answered: those who have waited for one for too long hear of it.
     void failed(errc reason, std::string_view why) noexcept;
 
-    /// Who counts something once carries a session and a sequence; calls of one session follow one another.
-    struct session {
-        std::string id;
-        std::int64_t sequence = 0;
-    };
-    session borrow_session();
-    void return_session(session used) { sessions_.push_back(std::move(used)); }
-
 protected:
     using visitor_list = boost::intrusive::list<visitor, boost::intrusive::base_hook<redis::list_hook>,
                                                 boost::intrusive::constant_time_size<false>>;
@@ -148,7 +140,6 @@ private:
     clock::time_point next_look_{};
     clock::time_point last_contact_{};
     server_clock clock_;
-    std::vector<session> sessions_;  // not in use
 };
 
 /// One object at a gate: where it is and by which settings. Shared by the object and all that it started.

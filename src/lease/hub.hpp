@@ -8,6 +8,7 @@
 #include "lease/pause.hpp"
 #include "lease/registration.hpp"
 #include "lease/room.hpp"
+#include "lease/session_pool.hpp"
 #include "redis/subscriptions.hpp"
 
 #include <boost/intrusive/set.hpp>
@@ -54,6 +55,7 @@ public:
 
     /// For the ids of what is not a hold of the table: never the same twice.
     std::uint64_t next_number() noexcept { return ++last_number_; }
+    session_pool& sessions() noexcept { return sessions_; }
 
     hold& new_hold(std::shared_ptr<target const> what);
     void end_hold(hold& done) noexcept;  ///< it is idle: out of the table
@@ -91,6 +93,7 @@ private:
     detail::core& owner_;
     alarm_clock& alarm_;
     std::string client_id_;
+    session_pool sessions_{client_id_};
     std::string channel_;
     bool listening_ = false;
     bool closing_ = false;

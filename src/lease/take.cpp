@@ -8,6 +8,7 @@
 #include "lease/room.hpp"
 #include "lease/waiter.hpp"
 #include "redis/command.hpp"
+#include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
 
@@ -116,11 +117,10 @@ task<reply> ask(target const& what, scripts::script const& script, std::span<det
     return named(what.where, redis::run_script(room.owner()->way(), script, keys, arguments, terms));
 }
 
-task<reply> run_change_once(std::shared_ptr<target const> what, scripts::script const& script, std::vector<std::string> words) {
+/// In turns.
+task<reply> change_until(std::shared_ptr<target const> what, scripts::script const& script, std::vector<std::string> words,
+                         clock::time_point until) {
     auto& room = *what->where;
-    auto const until = room.owner()->deadline({});
-    pause turn{room.owner(), milliseconds{0}};
-    co_await turn;
     words.emplace_back();
     while (true) {
         auto const left = std::chrono::ceil<milliseconds>(until - room.owner()->home().now());
@@ -136,6 +136,27 @@ task<reply> run_change_once(std::shared_ptr<target const> what, scripts::script 
         if (said[0].text() != "late") co_return said;
         room.learn(said[1].integer());  // and now the server's time is known
     }
+}
+
+task<reply> run_change_once(std::shared_ptr<target const> what, scripts::script const& script, std::vector<std::string> words) {
+    auto const until = what->where->owner()->deadline({});
+    pause turn{what->where->owner(), milliseconds{0}};
+    co_await turn;
+    auto work = change_until(std::move(what), script, std::move(words), until);
+    co_return co_await std::move(work);
+}
+
+task<reply> run_add_once(std::shared_ptr<target const> what, std::int64_t amount) {
+    auto const until = what->where->owner()->deadline({});
+    pause turn{what->where->owner(), milliseconds{0}};
+    co_await turn;
+    auto& sessions = what->where->home().sessions();
+    auto session = sessions.borrow();
+    std::vector<std::string> words{std::to_string(amount), session.id, std::to_string(session.sequence), what->rules};
+    auto work = change_until(what, scripts::pool_add, std::move(words), until);
+    auto said = co_await std::move(work);
+    sessions.give_back(std::move(session));
+    co_return said;
 }
 
 }  // namespace
@@ -176,6 +197,11 @@ task<reply> change_once(std::shared_ptr<target const> what, scripts::script cons
     std::vector<std::string> words;
     for (auto const& one : arguments) words.emplace_back(one.view());
     return run_change_once(std::move(what), script, std::move(words));
+}
+
+task<reply> add_once(std::shared_ptr<target const> what, std::int64_t amount) {
+    require_usable(*what);
+    return run_add_once(std::move(what), amount);
 }
 
 }  // namespace lockstep::engine

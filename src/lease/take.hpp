@@ -12,6 +12,7 @@
 #include <lockstep/task.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -38,6 +39,9 @@ task<reply> call(target const& what, scripts::script const& script, std::initial
 /// A script that changes a name without holding it and takes the server's time as its last argument, after which it must not run any more.
 /// May run twice before that. Throws `indeterminate_error` when no answer came.
 task<reply> change_once(std::shared_ptr<target const> what, scripts::script const& script, std::initializer_list<detail::argument> arguments);
+
+/// `change_once` of pool_add, which counts once however often it runs: puts so many permits in.
+task<reply> add_once(std::shared_ptr<target const> what, std::int64_t amount);
 
 /// Throws what forbids to begin: a child of fork().
 void require_usable(target const& what);

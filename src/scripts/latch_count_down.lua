@@ -14,15 +14,17 @@ local n, sequence, deadline = whole(ARGV[1], 1, 1e12), whole(ARGV[3], 1, 1e15), 
 if not (n and sequence and deadline and string.find(session, '^%S+$')) then
     return refuse('n, sequence: at least 1, session: no spaces, deadline_ms: a time')
 end
-local at, was = 3, call('HMGET', key, 'v', 'l', 'n' .. session, 't')
+local was = call('HMGET', key, 'v', 'l', 'a' .. session, 'rf', 'rl')
 --#include gate_state
 if not was[1] then return {'absent', now} end
---#include gate_once
---#include gate_tell_all
 local left = tonumber(was[2])
-if repeated then return {'counted', left, now} end
+local set, del = {'l', left - n}, {}
+--#include once
+--#include gate_tell_all
+if has_counted(was[3]) then return {'counted', left, now} end
 if now > deadline then return {'late', now} end
 if n > left then return refuse('it can be counted down by ' .. left .. ' at most, not by ' .. ARGV[1]) end
-count({'l', left - n})
+remember(was[3], was[4], was[5])
+change(set, del)
 if n == left then tell_all() end
 return {'counted', left - n, now}

@@ -1,11 +1,11 @@
 --[[ pool_add: put more permits in, which creates the pool if need be, and offer them to those who wait. Said again, it counts once.
   KEYS[1]  pool      hash
   ARGV[1]  amount    how many permits, 0 to 10^12
-  ARGV[2]  session   who counts, no spaces; 1000 sessions are remembered, those that were not heard of for longest are forgotten
+  ARGV[2]  session   as in broadcast_set
   ARGV[3]  sequence  number of this call in the session, larger than those of its calls before
   ARGV[4]  rules     as in lock_acquire
   ARGV[5]  deadline_ms  if given: the server's time after which this must not run any more
-  Returns  {'added', now_ms} | {'late', now_ms}
+  Returns  {'added', now_ms, first hold it was offered to or '', '?' when it had counted before} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules, session = redis.call, '-.0', ARGV[4], ARGV[2]
@@ -21,24 +21,12 @@ if now > (tonumber(ARGV[5]) or now) then return {'late', now} end
 --#include next_in_line
 --#include pool_holds
 --#include pool_pass_on
-local number, latest = string.match(call('HGET', key, 'a' .. session) or '', '^(%d+) (%d+)$')
-if latest and sequence <= latest + 0 then return {'added', now} end
-local newest = tonumber(call('HGET', key, 'r') or 0)
-if not number or newest - number >= 500 then  -- it is one of the older half: then it becomes the newest
-    if number then del[#del + 1] = 'r' .. number end
-    newest = newest + 1
-    number = newest
-    set[1], set[2], set[3], set[4] = 'r', newest, 'r' .. newest, session
-    local oldest = call('HGET', key, 'r' .. newest - 1000)
-    if oldest and oldest ~= session then
-        del[#del + 1] = 'r' .. newest - 1000
-        del[#del + 1] = 'a' .. oldest
-    end
-end
-set[#set + 1] = 'a' .. session
-set[#set + 1] = number .. ' ' .. ARGV[3]
+--#include once
+local known = call('HMGET', key, 'a' .. session, 'rf', 'rl')
+if has_counted(known[1]) then return {'added', now, '?'} end
+remember(unpack(known))
 count, need = (count or 0) + amount, now
 settle()
-pass_on()
+local first = pass_on()
 commit_all()
-return {'added', now}
+return {'added', now, first}

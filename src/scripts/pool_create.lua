@@ -3,7 +3,7 @@
   KEYS[1]  pool   hash
   ARGV[1]  count  how many permits, 0 to 10^12
   ARGV[2]  rules  as in lock_acquire
-  Returns  {'created', now_ms} | {'exists', now_ms}
+  Returns  {'created', now_ms, first hold it offered to or ''} | {'exists', the same two}
   Errors   LOCKSTEP_COUNT <the count it has>, LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules, asked = redis.call, '-.0', ARGV[2], tonumber(ARGV[1])
@@ -16,6 +16,5 @@ local call, hold, rules, asked = redis.call, '-.0', ARGV[2], tonumber(ARGV[1])
 --#include pool_pass_on
 --#include pool_set_count
 if count and count ~= asked then return redis.error_reply('LOCKSTEP_COUNT ' .. count) end
-local answer = {count and 'exists' or 'created', now}
-set_count(asked)
-return answer
+local word = count and 'exists' or 'created'
+return {word, now, set_count(asked)}

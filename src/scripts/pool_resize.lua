@@ -4,7 +4,7 @@
   ARGV[1]  count  how many permits, 0 to 10^12
   ARGV[2]  rules  as in lock_acquire
   ARGV[3]  deadline_ms  if given: the server's time after which this must not run any more
-  Returns  {'resized', old count, now_ms} | {'gone', now_ms} (no such pool was created) | {'late', now_ms}
+  Returns  {'resized', old count, now_ms, first hold it offered to or ''} | {'gone', now_ms} (no such pool was created) | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules, asked = redis.call, '-.0', ARGV[2], tonumber(ARGV[1])
@@ -18,6 +18,5 @@ if now > (tonumber(ARGV[3]) or now) then return {'late', now} end
 --#include pool_pass_on
 --#include pool_set_count
 if not count then return {'gone', now} end
-local answer = {'resized', count, now}
-set_count(asked)
-return answer
+local before = count
+return {'resized', before, now, set_count(asked)}

@@ -55,8 +55,8 @@ void check_count(engine::target const& what, std::int64_t permits, std::int64_t 
 task<counting_semaphore> create_by_script(target_pointer what, std::int64_t permits, std::int64_t most) {
     try {
         auto work = engine::call(*what, scripts::pool_create, {permits, what->rules});
-        co_await std::move(work);
-        what->where->gave(what);
+        auto const said = co_await std::move(work);
+        if (!said[2].text().empty()) what->where->gave(what);
     } catch (server_error const& problem) {
         explain(problem, *what, permits);
     }
@@ -79,7 +79,7 @@ task<counting_semaphore> create_optimistically(task<session> opening, target_poi
             auto const done = co_await std::move(making);
             if (!done) continue;
             done->front().throw_if_error();
-            what->where->gave(what);
+            if (!done->front()[2].text().empty()) what->where->gave(what);
             co_return semaphore_access::make(std::move(what), most);
         }
     } catch (server_error const& problem) {
@@ -112,10 +112,10 @@ task<std::int64_t> read_field(target_pointer what, std::size_t field) {
 task<std::int64_t> run_resize(target_pointer what, std::int64_t permits) {
     auto work = engine::change_once(what, scripts::pool_resize, {permits, what->rules});
     auto const said = co_await std::move(work);
-    what->where->gave(what);
     if (said[0].text() != "resized") {
         throw unavailable_error(fmt::format("the semaphore '{}' does not exist: create it first", what->where->name()));
     }
+    if (!said[3].text().empty()) what->where->gave(what);
     co_return said[1].integer();
 }
 

@@ -1,6 +1,5 @@
 #include <lockstep/event.hpp>
 
-#include "base/random.hpp"
 #include "lease/take.hpp"
 #include "scripts/all.hpp"
 #include "sync/targets.hpp"
@@ -27,11 +26,9 @@ task<bool> run_wait_until(target_pointer what, std::chrono::steady_clock::time_p
 }
 
 task<void> run_set(target_pointer what) {
-    // Calls may overtake each other on their way, so each is a session of its own: sent again, it counts once.
-    auto const session = base::random_id();
-    auto work = engine::change_once(what, scripts::pool_add, {1, session, 1, what->rules});
-    co_await std::move(work);
-    what->where->gave(what);
+    auto work = engine::add_once(what, 1);
+    auto const said = co_await std::move(work);
+    if (!said[2].text().empty()) what->where->gave(what);
 }
 
 task<std::int64_t> run_clear(target_pointer what) {

@@ -21,6 +21,7 @@ protected:
     broadcast_script() {
         for (auto const* const client : {"a", "b", "c"}) event.connect(client);
     }
+    ~broadcast_script() override { EXPECT_EQ(lockstep::test::session_damage(event.sessions()), ""); }
     broadcast_scripts event;
 };
 
@@ -93,21 +94,30 @@ TEST_F(broadcast_script, counts_a_clear_also_when_there_is_nothing_to_clear) {
     EXPECT_EQ(event.wait("a.1").word, "open");
 }
 
-TEST_F(broadcast_script, knows_the_last_sequence_of_a_thousand_sessions) {
-    for (int i = 0; i < 1000; ++i) event.set("s" + event.text(i), 1);
-    event.set("s5", 2);
-    event.clear("s5", 3);
-    event.set("s0", 1);
-    EXPECT_EQ(event.wait("a.1").word, "waiting") << "s0 is known";
-    event.clear("new", 1);
-    EXPECT_EQ(event.entries('n'), 1000);
-    EXPECT_EQ(event.entries('r'), 1000);
-    event.set("s0", 1);
-    EXPECT_EQ(event.wait("a.2").word, "open") << "s0 made room for the new one";
-    event.clear("new", 2);
-    event.set("s2", 1);
-    EXPECT_EQ(event.wait("a.3").word, "waiting") << "s2 did not, only s1 for s0";
-    EXPECT_EQ(event.entries('n'), 1000);
+TEST_F(broadcast_script, counts_each_of_thousands_once_that_are_in_flight_and_sent_again) {
+    for (int const calls : {1500, 5000}) {
+        auto const session = [&](int i) { return event.text(calls) + "-" + event.text(i); };
+        for (int i = 0; i < calls; ++i) ASSERT_EQ(event.set(session(i), 1).word, "set");
+        auto const last = event.clear("other", calls).value;
+        for (int i = 0; i < calls; ++i) ASSERT_EQ(event.set(session(i), 1).value, last) << i;
+        EXPECT_EQ(event.wait("").word, "waiting") << "the clear stands";
+        event.set("other", calls + 1);
+        for (int i = 0; i < calls; ++i) event.clear(session(i), 1);
+        EXPECT_EQ(event.wait("").word, "open") << "the set stands";
+    }
+}
+
+TEST_F(broadcast_script, forgets_sessions_when_there_are_more_than_a_thousand_and_they_are_idle_for_a_minute) {
+    for (int i = 0; i < 1500; ++i) event.set("s" + event.text(i), 1);
+    event.clear("s0", 2);
+    EXPECT_EQ(event.entries('a'), 1500);
+    event.pass(61'000);
+    for (int i = 0; i < 600; ++i) event.clear("t" + event.text(i), 1);
+    EXPECT_EQ(event.entries('a'), 1000);
+    event.set("s1400", 1);
+    EXPECT_EQ(event.wait("").word, "waiting") << "known";
+    event.set("s0", 2);
+    EXPECT_EQ(event.wait("").word, "open") << "forgotten";
 }
 
 TEST_F(broadcast_script, does_nothing_after_its_deadline) {

@@ -16,6 +16,12 @@ protected:
         who.begin("acquire");
         ASSERT_TRUE(eventually([&] { return written.waiting() == position; }));
     }
+    /// How many sessions the server remembers.
+    int sessions() {
+        int count = 0;
+        for (auto const& field : server.must({"HKEYS", "lockstep:{name}:event"}).elements) count += field.text[0] == 'a' ? 1 : 0;
+        return count;
+    }
     std::chrono::milliseconds since(std::int64_t begin) { return std::chrono::milliseconds{now_ms() - begin}; }
 
     clock_file clock;
@@ -112,6 +118,47 @@ TEST_F(event_faults, a_signal_counts_once_though_its_reply_is_lost) {
     }
     EXPECT_GE(proxy.counters().struck, 5U);
     EXPECT_EQ(here.clear(), 5);
+}
+
+TEST_F(event_faults, each_of_thousands_of_signals_counts_once_though_all_replies_are_lost) {
+    there.set();  // the server knows the script
+    EXPECT_EQ(here.clear(), 1);
+    proxy.hold(direction::to_client);
+    std::vector<begun<bool>> setting;
+    for (int i = 0; i < 3000; ++i) setting.emplace_back(as_true(there.async_set()));
+    ASSERT_TRUE(eventually([&] { return pool_numbers(server, "lockstep:{name}:event").count == 3000; }));
+    auto const before = calls_of(server, "evalsha") + calls_of(server, "eval");
+    proxy.cut();
+    proxy.heal();
+    for (auto const& one : setting) EXPECT_TRUE(one.get());
+    EXPECT_GE(calls_of(server, "evalsha") + calls_of(server, "eval"), before + 3000) << "all were sent again";
+    EXPECT_EQ(here.clear(), 3000);
+}
+
+TEST_F(event_faults, signals_one_after_the_other_are_one_session) {
+    for (int i = 0; i < 20; ++i) here.set();
+    EXPECT_EQ(sessions(), 1);
+    for (int times = 0; times < 3; ++times) {
+        std::vector<begun<bool>> setting;
+        for (int i = 0; i < 10; ++i) setting.emplace_back(as_true(here.async_set()));
+        for (auto const& one : setting) EXPECT_TRUE(one.get());
+    }
+    EXPECT_LE(sessions(), 10);
+    EXPECT_EQ(here.clear(), 50);
+}
+
+TEST_F(event_faults, a_signal_that_got_no_answer_takes_its_session_along) {
+    client brief{{.url = proxy.url(), .command_timeout = 300ms}};
+    event through{brief, "name"};
+    through.set();  // the server knows the script
+    EXPECT_EQ(sessions(), 1);
+    proxy.hold(direction::to_client);
+    EXPECT_THROW(through.set(), indeterminate_error);
+    proxy.heal();
+    EXPECT_EQ(sessions(), 1) << "which it had used before";
+    through.set();
+    EXPECT_EQ(sessions(), 2) << "its next one has another";
+    EXPECT_EQ(here.clear(), 3);
 }
 
 TEST_F(event_faults, a_signal_is_taken_once_though_the_waiters_reply_is_lost) {

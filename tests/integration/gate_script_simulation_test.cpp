@@ -150,6 +150,7 @@ public:
     }
 
     void run(int times) {
+        for (int i = 0; i < 1000; ++i) stranger();
         while (sets < times && complaint.empty()) step();
         quiet_ = true;
         world_moves();
@@ -164,6 +165,7 @@ private:
     void step() {
         world_moves();
         hear();
+        if (!quiet_ && !set_ && one_in(8)) stranger();
         if (!quiet_ && one_in(8)) return change(sessions_[static_cast<std::size_t>(pick(5))]);
         auto& who = *std::next(clients_.begin(), pick(4));
         if (!quiet_ && one_in(500)) {
@@ -176,6 +178,12 @@ private:
         hear();
         for (auto const& one : clients_)
             if (seen_.contains(one.name) && seen_[one.name] < generation_) must_know(one, "the event was set");
+    }
+
+    // Counts once, and never comes again. Where nothing is set this changes nothing.
+    void stranger() {
+        auto const name = "x" + std::to_string(++strangers_);
+        judge_change(name, false, 1, event.clear(name, 1));
     }
 
     void act(client& who) {
@@ -232,6 +240,7 @@ private:
     std::vector<session> sessions_{};
     int64_t generation_ = 0;
     bool set_ = false;
+    int strangers_ = 0;
     std::map<string, int64_t> last_{}, seen_{};
 };
 
@@ -245,6 +254,7 @@ TEST(gate_script_simulation, opens_a_latch_exactly_when_its_count_was_counted_on
               << " repeated, " << run.refused << " refused, " << run.late << " late, " << run.ghosts << " ghosts\n";
     EXPECT_EQ(run.complaint, "");
     EXPECT_EQ(latch.entries('c'), 0);
+    EXPECT_EQ(lockstep::test::session_damage(latch.hash()), "");
     gate_chaos::expect_to_expire(latch);
 }
 
@@ -259,6 +269,8 @@ TEST(gate_script_simulation, frees_all_who_waited_when_an_event_is_set) {
     EXPECT_EQ(run.complaint, "");
     EXPECT_GT(run.freed, 50);
     EXPECT_EQ(event.entries('c'), 0);
+    EXPECT_GE(event.entries('a'), 1000) << "so many that it had to look which to forget";
+    EXPECT_EQ(lockstep::test::session_damage(event.hash()), "");
     gate_chaos::expect_to_expire(event);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "scripts/all.hpp"
+#include "session_support.hpp"
 #include "support/clock_file.hpp"
 #include "support/raw_client.hpp"
 #include "support/redis_server.hpp"
@@ -71,7 +72,12 @@ public:
         for (std::size_t i = 0; i + 1 < said.size(); i += 2) fields[said[i].text] = said[i + 1].text;
         return fields;
     }
-    // How many fields of more than one letter begin with this one: waiting clients c, sessions n, arrivals h.
+    // What is remembered of sessions, in a hash of this kind.
+    std::map<std::string, std::string> sessions() {
+        if (commands.must({"TYPE", key}).text != "hash") return {};
+        return hash();
+    }
+    // How many fields of more than one letter begin with this one: waiting clients c, sessions a, arrivals h.
     int entries(char letter) {
         int count = 0;
         for (auto const& [field, value] : hash()) count += field[0] == letter && field.size() > 1 ? 1 : 0;

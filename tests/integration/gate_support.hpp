@@ -17,7 +17,7 @@
 
 namespace lockstep::test {
 
-/// How many fields of more than one letter begin with this one: waiting clients c, sessions n, arrivals h.
+/// How many fields of more than one letter begin with this one: waiting clients c, sessions a, arrivals h.
 inline int fields_of(redis_server& server, std::string const& key, char letter) {
     auto const fields = server.must({"HKEYS", key}).elements;
     int count = 0;

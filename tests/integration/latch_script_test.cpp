@@ -21,6 +21,7 @@ protected:
     latch_script() {
         for (auto const* const client : {"a", "b", "c"}) latch.connect(client);
     }
+    ~latch_script() override { EXPECT_EQ(lockstep::test::session_damage(latch.sessions()), ""); }
     latch_scripts latch;
 };
 
@@ -79,12 +80,23 @@ TEST_F(latch_script, counts_a_count_down_once_that_is_sent_again) {
     EXPECT_EQ(again.value, 0);
 }
 
-TEST_F(latch_script, keeps_a_thousand_sessions_and_no_more) {
-    latch.create(5000);
-    for (int i = 0; i < 1100; ++i) ASSERT_EQ(latch.count_down(1, "s" + latch.text(i), 1).word, "counted");
-    EXPECT_EQ(latch.entries('n'), 1000);
-    EXPECT_EQ(latch.count_down(1, "s100", 1).value, 3900) << "known";
-    EXPECT_EQ(latch.count_down(1, "s99", 1).value, 3899) << "forgotten, after a thousand others";
+TEST_F(latch_script, counts_each_of_thousands_once_that_are_in_flight_and_sent_again) {
+    latch.create(6501);
+    for (int const calls : {1500, 5000})
+        for (int i = 0; i < 2 * calls; ++i)
+            ASSERT_EQ(latch.count_down(1, latch.text(calls) + "-" + latch.text(i % calls), 1).word, "counted");
+    EXPECT_EQ(latch.wait("a.1").value, 1);
+}
+
+TEST_F(latch_script, forgets_sessions_when_there_are_more_than_a_thousand_and_they_are_idle_for_a_minute) {
+    latch.create(10'000);
+    for (int i = 0; i < 1500; ++i) latch.count_down(1, "s" + latch.text(i), 1);
+    EXPECT_EQ(latch.entries('a'), 1500);
+    latch.pass(61'000);
+    for (int i = 0; i < 600; ++i) latch.count_down(1, "t" + latch.text(i), 1);
+    EXPECT_EQ(latch.entries('a'), 1000);
+    EXPECT_EQ(latch.count_down(1, "s1400", 1).value, 7900) << "known";
+    EXPECT_EQ(latch.count_down(1, "s0", 1).value, 7899) << "forgotten";
 }
 
 TEST_F(latch_script, refuses_to_count_more_than_is_left) {

@@ -173,6 +173,23 @@ TEST_F(latch_faults, a_count_whose_reply_is_lost_counts_once) {
     EXPECT_TRUE(here.try_wait());
 }
 
+TEST_F(latch_faults, each_of_thousands_of_counts_counts_once_though_all_replies_are_lost) {
+    latch large{far, "large", 4000};
+    EXPECT_FALSE(large.try_wait());
+    here.count_down();  // the server knows the script
+    auto const left = [&] { return server.must({"HGET", "lockstep:{large}:latch", "l"}).text; };
+    proxy.hold(direction::to_client);
+    std::vector<begun<bool>> counting;
+    for (int i = 0; i < 3000; ++i) counting.emplace_back(as_true(large.async_count_down()));
+    ASSERT_TRUE(eventually([&] { return left() == "1000"; }));
+    auto const before = scripts_run(server);
+    proxy.cut();
+    proxy.heal();
+    for (auto const& one : counting) EXPECT_TRUE(one.get());
+    EXPECT_GE(scripts_run(server), before + 3000) << "all were sent again";
+    EXPECT_EQ(left(), "1000");
+}
+
 TEST_F(latch_faults, a_count_that_is_given_up_says_that_it_may_have_counted_and_counts_no_later_than_it_says) {
     client brief{{.url = proxy.url(), .command_timeout = 300ms}};
     latch through{brief, "name", 3};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "script_support.hpp"
+#include "session_support.hpp"
 
 #include <gtest/gtest.h>
 
@@ -79,7 +80,7 @@ public:
     // What is there of holds and of waiters. A pool that nobody uses has none.
     std::string residue() { return fields_with("nuoihlzgmqw"); }
     // Whether holds, their numbers, the permits taken and the bound of their ends agree, and nobody waits for more than there are; what
-    // is wrong with them or with the queue, or "".
+    // is wrong with them, with the sessions or with the queue, or "".
     std::string damage() {
         auto fields = hash();
         auto const number = [&](std::string const& field) {
@@ -103,6 +104,7 @@ public:
         }
         if (slots != number("n") || holds != number("n")) return text(holds) + " holds, " + text(number("n")) + " said";
         if (taken != number("u")) return text(taken) + " permits are taken, " + text(number("u")) + " said";
+        if (auto const wrong = session_damage(fields); !wrong.empty()) return wrong;
         return queue_damage();
     }
 

@@ -404,37 +404,6 @@ TEST_F(pool_script, counts_a_signal_once_that_is_sent_again) {
     EXPECT_EQ(pool.read().available, 4);
 }
 
-TEST_F(pool_script, remembers_a_thousand_sessions_and_rather_those_that_are_in_use) {
-    pool.add(1, "idle", 5);
-    pool.add(1, "busy", 1);
-    for (int i = 0; i < 1500; ++i) {
-        pool.add(1, "s" + pool.text(i), 1);
-        if (i % 400 == 0) pool.add(1, "busy", i + 2);
-    }
-    std::size_t sessions = 0, numbers = 0;
-    for (auto const& [field, value] : pool.hash()) sessions += field[0] == 'a', numbers += field[0] == 'r';
-    EXPECT_LE(sessions, 1000U);
-    EXPECT_EQ(numbers, sessions + 1);
-    auto const before = pool.read().available;
-    pool.add(1, "busy", 1202);
-    pool.add(1, "s1400", 1);
-    EXPECT_EQ(pool.read().available, before);
-    pool.add(1, "idle", 5);
-    EXPECT_EQ(pool.read().available, before + 1) << "it was forgotten";
-}
-
-TEST_F(pool_script, renews_a_session_that_is_just_about_to_be_forgotten) {
-    pool.add(1, "last", 1);
-    for (int i = 0; i < 999; ++i) pool.add(1, "s" + pool.text(i), 1);
-    pool.add(1, "last", 2);
-    auto const before = pool.read().available;
-    pool.add(1, "last", 2);
-    EXPECT_EQ(pool.read().available, before);
-    pool.add(0, "one-more", 1);
-    pool.add(1, "last", 2);
-    EXPECT_EQ(pool.read().available, before);
-}
-
 TEST_F(pool_script, drops_stored_signals_but_not_those_under_way) {
     EXPECT_EQ(pool.clear().old, 0);
     EXPECT_EQ(pool.commands.must({"EXISTS", pool.key}).integer, 0);

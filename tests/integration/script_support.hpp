@@ -149,6 +149,7 @@ protected:
                 answer.old = at(1), answer.now = at(2);
             else
                 answer.now = at(1);
+            if (answer.word == "added") answer.offered_to = said.elements.at(2).text;
             if (answer.word == "released") answer.offered_to = said.elements.at(2).text, answer.heard = at(3);
         }
         return answer;

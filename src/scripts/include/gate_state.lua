@@ -18,6 +18,13 @@ local function remove(fields)
     for i = 1, #fields, 1000 do call('HDEL', key, unpack(fields, i, math.min(i + 999, #fields))) end
 end
 
+-- Writes and deletes these fields. HSET comes first: a server out of memory refuses that one, and then nothing is half done.
+local function change(set, del)
+    call('HSET', key, unpack(set))
+    remove(del)
+    keep()
+end
+
 -- Tells clients (the table's keys) that something changed here. A hint: who does not hear it asks again when it is connected again.
 -- May fail (a forbidden channel), so it comes last.
 local function tell(clients)

@@ -25,13 +25,14 @@ local function turn_away()
     return away
 end
 
--- Those who were turned away are told when that is written: they ask again, and get what they wanted or hear why not.
+-- Returns the first it offered to, or ''. Those who were turned away are told when that is written: they ask again, and get what they wanted or hear why not.
 local function set_count(to)
     local fewer = not count or to < count
     count, need = to, now
     settle()
     local away = fewer and turn_away() or {}
-    pass_on()
+    local first = pass_on()
     commit_all()
     for _, id in ipairs(away) do tell(string.match(id, '^[^.]+'), id) end
+    return first
 end

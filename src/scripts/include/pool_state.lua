@@ -6,7 +6,7 @@
 --      held for span ms from its fence on, or '<index> <permits> <span> <fence> <end> <state>[ <mode>]'
 --   b  no hold ends before this, and d the length of the one that does first; b = 0: one is doubted, so look at them all
 --   h l z g m q<ticket> w<hold>  who waits, as in lock_state; the last word of q<ticket> is '<permits>[<mode>]', none for '1'
---   a<session> '<number> <sequence>' and r<number> its session, r the last number: what pool_add has counted
+--   a<session> r<number> rf rl  what pool_add has counted, as in once
 -- Modes: c, the permits are used up when granted; g<owner>, the holds of one owner share one set of permits and one fence.
 -- A hold's number in o<index> is the only way to find all holds without the waiters. No field is called o or f: so the short ways of
 -- the lock's scripts do not take a pool for a free lock.

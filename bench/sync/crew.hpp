@@ -63,15 +63,4 @@ struct turn {
 };
 void serve_turns(std::function<std::vector<turn>(std::size_t)> const& run);
 
-/// One of these two: the first begins, and each comes when the other one, which has it by then, has rung for it.
-struct relay_place {
-    bool first;
-
-    std::string own() const { return first ? "bench:bell:first" : "bench:bell:second"; }
-    std::string other() const { return relay_place{!first}.own(); }
-    bool waits_before(std::size_t number) const noexcept { return !first || number != 0; }
-    bool rings_in(std::size_t number, std::size_t times) const noexcept { return first || number + 1 != times; }
-};
-inline constexpr int relay_pings = 10;  ///< a turn is as long as that, before and after it rings
-
 }  // namespace lockstep::bench

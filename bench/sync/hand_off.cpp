@@ -24,8 +24,8 @@ struct turn_of : turn {
 class pair_of_processes {
 public:
     pair_of_processes(stand& all, std::string_view role)
-        : first_(member_command(role, all.redis.where(), {"first"}), all.where.server),
-          second_(member_command(role, all.redis.where(), {"second"}), all.where.server) {
+        : first_(member_command(role, all.redis.where()), all.where.server),
+          second_(member_command(role, all.redis.where()), all.where.server) {
         for (auto* const one : both())
             if (auto const said = one->hear(); said != "ready") throw std::runtime_error("a relay says " + said);
     }

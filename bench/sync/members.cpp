@@ -10,10 +10,9 @@
 #include <fmt/core.h>
 
 #include <chrono>
-#include <coroutine>
 #include <cstdio>
 #include <iostream>
-#include <utility>
+#include <thread>
 
 namespace lockstep::bench {
 namespace {
@@ -63,47 +62,29 @@ void serve_lock(std::string const& address) {
 
 // ---- hand-off
 
-/// Wakes the coroutine that waits for it; all on the client's I/O thread.
-class bell {
-public:
-    void ring() noexcept {
-        rung_ = true;
-        if (auto const next = std::exchange(waiting_, nullptr)) next.resume();
-    }
-    bool await_ready() const noexcept { return rung_; }
-    void await_suspend(std::coroutine_handle<> next) noexcept { waiting_ = next; }
-    void await_resume() noexcept { rung_ = false; }
-
-private:
-    bool rung_ = false;
-    std::coroutine_handle<> waiting_;
-};
-
-/// Holds it for some round trips and rings for the other one, which comes back then: so it is queued and does nothing but wait when this
-/// one releases. After its own release it waits for the other's bell: with an acquisition, or with a timer to set, it would keep the core
-/// busy when the other one wants to claim.
-worker relay(load&, client& by, mutex& lock, relay_place place, bell& rung, std::size_t times, std::vector<turn>& turns) {
-    for (std::size_t i = 0; i != times; ++i) {
-        if (place.waits_before(i)) co_await rung;
+/// Holds it for some round trips, so that the other one is queued by then and does nothing but wait. After the release it stays away for a
+/// moment: else the server would be busy with its next acquisition while the other one wants to claim. Less than a ms each:
+/// after a longer sleep one measures how cold the caches are. (It may block the I/O thread, which has nothing else to do here.)
+worker relay(load& work, client& by, mutex& lock, std::vector<turn>& turns) {
+    while (work.take()) {
         auto lease = co_await lock.async_acquire();
         auto const acquired = wall_seconds();
-        for (int ping = 0; ping != relay_pings; ++ping) co_await by.async_command("PING");
-        if (place.rings_in(i, times)) co_await by.async_command("PUBLISH", place.other(), "");
-        for (int ping = 0; ping != relay_pings; ++ping) co_await by.async_command("PING");
+        for (int i = 0; i != 20; ++i) co_await by.async_command("PING");
         turns.push_back({acquired, wall_seconds()});
-        co_await lease.async_release();
+        lease = {};
+        co_await by.async_command("PING");  // what was released is sent
+        std::this_thread::sleep_for(std::chrono::microseconds{200});
     }
 }
 
-void serve_relay(std::string const& address, relay_place place) {
+void serve_relay(std::string const& address) {
     auto through = connect(address);
     mutex lock{through, "bench:relay"};
-    bell rung;
-    auto const listening = through.subscribe(place.own(), [&](message const&) { rung.ring(); });
+    through.command("PING");
     serve_turns([&](std::size_t times) {
         std::vector<turn> turns;
         run_load(through, {1, times},
-                 [&](load& work, client& by, std::size_t) { return relay(work, by, lock, place, rung, times, turns); });
+                 [&](load& work, client& by, std::size_t) { return relay(work, by, lock, turns); });
         return turns;
     });
 }
@@ -161,8 +142,8 @@ int run_as_member(int argc, char** argv) {
         if (role == "lock") serve_lock(address);
         if (role == "token") serve_token(endpoint_of(address));
         if (role == "scripts") serve_scripts(endpoint_of(address));
-        if (role == "relay") serve_relay(address, {words.at(4) == "first"});
-        if (role == "script-relay") serve_script_relay(endpoint_of(address), {words.at(4) == "first"});
+        if (role == "relay") serve_relay(address);
+        if (role == "script-relay") serve_script_relay(endpoint_of(address));
         if (role == "person") serve_person(address, words.at(4), milliseconds{std::stoi(words.at(5))});
         if (role == "holder")
             serve_holder(address, words.at(4), std::stoul(words.at(5)), milliseconds{std::stoi(words.at(6))});

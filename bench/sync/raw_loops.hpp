@@ -4,7 +4,6 @@
 // lock without the library around them.
 
 #include "support/raw_connection.hpp"
-#include "sync/crew.hpp"
 
 namespace lockstep::bench {
 
@@ -16,6 +15,6 @@ inline constexpr char const* token_list = "bench:token";
 void serve_scripts(endpoint const& where);
 
 /// The same as one of two that hand the lock to each other (crew.hpp).
-void serve_script_relay(endpoint const& where, relay_place place);
+void serve_script_relay(endpoint const& where);
 
 }  // namespace lockstep::bench

@@ -194,6 +194,9 @@ TEST_F(lease_after_fork, of_several_names_stays_with_the_parent) {
 }
 
 TEST_F(lease_after_fork, can_be_obtained_with_a_client_of_the_childs_own) {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer can't have threads in a child of fork()";
+#endif
     auto held = mutex(by, "name").acquire();
     expect_in_child({
         {"a new client",

@@ -3,6 +3,7 @@
 /// How a client reaches its server. Everything has a default that works; docs/options.md has the table of them.
 
 #include <lockstep/lease_options.hpp>
+#include <lockstep/trace.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -50,6 +51,11 @@ struct client_options {
 
     lease_options defaults{};      ///< for every object of this client that says nothing else (docs/options.md has the table)
     std::size_t pool_size = 100;   ///< how many unused lease and waiter objects are kept, so that steady use allocates nothing
+
+    bool monitoring = true;    ///< say at the server who this is, what it holds and waits for, and what it counted, for monitors
+    trace_hook trace{};        ///< called with what happens to leases and waits (<lockstep/trace.hpp>)
+    bool record = false;       ///< write that to the flight recorder, a capped stream at the server
+    std::size_t record_limit = 100'000;  ///< about how many records it keeps
 };
 
 /// The URL as it may be shown: user kept, password and secrets in the query replaced by `***`. Never throws on a bad URL.

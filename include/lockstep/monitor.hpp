@@ -1,0 +1,255 @@
+#pragma once
+
+/// `monitor`: who holds what, who waits, since when and why; and the means to end a hold that nobody will end.
+///
+///     lockstep::monitor monitor{client};
+///     for (auto const& hold : monitor.active()) std::cout << hold.name << " is held by " << hold.owner.name << '\n';
+///     std::cout << monitor.why("report").text();
+///     auto watch = monitor.watch([](lockstep::snapshot const& now) { draw(now); });
+///
+/// What is held and queued is read from the server as it is; who the clients are and what they wait for is what they said of themselves
+/// (docs/monitor.md says when). Reading changes nothing and takes small steps: no command of it keeps the server for more than a few
+/// milliseconds. Names of the client's prefix only. Works on Sentinel and Cluster; a Cluster is read node by node.
+///
+/// Failure: as `client` has it. Threads: everything may be called from any thread.
+
+#include <lockstep/client.hpp>
+#include <lockstep/task.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+/// A process, or rather one client in it.
+struct client_info {
+    std::string id;             ///< ids of its holds begin with this and a dot
+    std::string name;           ///< empty, and so all that follows: it has not said who it is
+    std::string host;
+    std::int64_t pid = 0;
+    std::string version;
+    std::chrono::system_clock::time_point since{};  ///< when it was made, by its own clock
+    bool connected = true;      ///< the server has a connection of it
+    std::int64_t held = 0;      ///< as it said itself, some seconds ago
+    std::int64_t waiting = 0;
+};
+
+/// One hold at the server.
+struct hold_info {
+    std::string name;
+    std::string kind;           ///< lock, recursive, shared, semaphore, event
+    std::string use;            ///< owner, reader, writer, permits, signal
+    std::string id;             ///< of the hold
+    client_info owner;
+    std::uint64_t fence = 0;    ///< 0: offered to one that waited, and not claimed yet
+    std::int64_t permits = 1;
+    bool offered = false;       ///< its owner has been told, and has not answered yet
+    bool stale = false;         ///< its owner is gone, and its time is not over
+    std::chrono::milliseconds held_for{0};
+    std::chrono::milliseconds remaining{0};
+    std::size_t queue = 0;      ///< how many places are taken in the queue behind it
+};
+
+/// One place in a queue, or one client that waits for an event, a latch or a barrier.
+struct wait_info {
+    std::string name;
+    std::string kind;           ///< lock, recursive, shared, semaphore, event, broadcast, latch, barrier
+    std::string use;            ///< owner, reader, writer, permits, signal, creation, set, open, others, place
+    std::string id;             ///< of the place; empty where there is no queue
+    client_info who;
+    std::size_t position = 0;   ///< 1 is the next; 0: there is no order
+    std::int64_t waiters = 1;   ///< threads and coroutines that share this place
+    std::int64_t permits = 1;
+    std::optional<std::chrono::milliseconds> waiting_for{};  ///< the longest of them, as their client said
+};
+
+/// Something that has a name.
+struct object_info {
+    std::string name;
+    std::string kind;           ///< as in wait_info
+    std::int64_t count = 0;     ///< permits in all, signals stored, count of a latch, parties of a barrier; -1: not created yet
+    std::int64_t taken = 0;     ///< permits taken; arrived at a barrier; 1 when an event is set
+    std::size_t holders = 0;
+    std::size_t queue = 0;      ///< places in the queue, or clients that wait
+    std::chrono::milliseconds idle_left{0};  ///< when the server forgets it if nobody uses it any more
+};
+
+struct timing {
+    std::uint64_t count = 0;
+    std::chrono::microseconds average{0}, p50{0}, p95{0}, p99{0}, max{0};  ///< percentiles to within a tenth
+};
+
+struct name_statistics {
+    std::string name;           ///< empty: all names together
+    std::string kind;
+    std::uint64_t acquisitions = 0;
+    std::uint64_t waits = 0;    ///< of these, how many were queued first
+    std::uint64_t timeouts = 0;
+    std::uint64_t losses = 0;
+    timing held{};
+    timing waited{};
+};
+
+/// Everything at one time. Ordered by name.
+struct snapshot {
+    std::chrono::system_clock::time_point at{};  ///< the server's
+    std::vector<object_info> objects;
+    std::vector<hold_info> holds;
+    std::vector<wait_info> waits;
+    std::vector<client_info> clients;
+    std::size_t left_out = 0;   ///< objects beyond `snapshot_options::limit`
+};
+
+struct snapshot_options {
+    std::string_view name{};    ///< only this one; empty: all
+    std::string_view pattern{}; ///< only names that fit, with * and ? as in Redis
+    std::size_t limit = 100'000;  ///< objects
+    std::size_t waiters = 100;  ///< places of each queue that are listed; the rest is only counted
+};
+static_assert(std::is_trivially_destructible_v<snapshot_options>);
+
+/// Who waits for whom.
+struct explanation {
+    struct link {
+        client_info waiter;
+        std::string name, kind;  ///< waits for this
+        client_info holder;      ///< which this one holds
+    };
+    std::string name;
+    std::vector<hold_info> holds;
+    std::vector<wait_info> waits;
+    std::vector<link> chain;    ///< from the holders on: what they wait for themselves, and who holds that
+    /// Rings in the chain: clients each of which waits for what the next one holds. A deadlock, unless one of them has threads or
+    /// coroutines of its own that will let go.
+    std::vector<std::vector<link>> cycles;
+
+    std::string text() const;   ///< for people
+};
+
+struct contention_info {
+    std::string name, kind;
+    std::size_t queue = 0;
+    std::optional<std::chrono::milliseconds> longest{};  ///< who waits longest now
+    client_info longest_by{};
+    timing waited{};            ///< all that was counted
+};
+
+struct audit_entry {
+    std::string id;             ///< of the entry: its time in ms, and a number
+    std::chrono::system_clock::time_point at{};
+    std::string action;         ///< release, force-release or ask
+    std::string name, kind, hold;
+    std::uint64_t fence = 0;
+    std::string owner;          ///< whose it was: name host pid
+    std::string by;             ///< who did it
+    std::string reason;
+    std::string outcome;        ///< done, gone, or unheard
+};
+
+struct release_options {
+    bool force = false;         ///< also one whose owner is there
+    std::string_view by{};      ///< who does this; empty: user@host of this process
+    std::string_view reason{};
+};
+
+struct history_entry {
+    std::string id;             ///< in the stream
+    std::string what;           ///< as trace_what
+    std::string kind, use, name, hold, trace, detail;
+    std::string owner;          ///< name host pid
+    std::uint64_t fence = 0;
+    std::int64_t permits = 1;
+    std::chrono::system_clock::time_point at{};
+    std::chrono::microseconds waited{0}, held{0};
+};
+
+struct watch_options {
+    snapshot_options what{};
+    std::chrono::milliseconds at_most_every{250};
+    std::chrono::milliseconds at_least_every{1'000};  ///< without news, look so often: what a dead client held ends without a word
+};
+
+/// Ends when it goes. When `stop` returns the handler does not run and will not run again, unless called from the handler itself.
+class [[nodiscard]] watch {
+public:
+    class state;
+    watch() noexcept = default;
+    explicit watch(std::shared_ptr<state> shared) noexcept : state_(std::move(shared)) {}
+    watch(watch&&) noexcept = default;
+    watch& operator=(watch&& other) noexcept;
+    ~watch();
+    void stop() noexcept;
+
+private:
+    std::shared_ptr<state> state_;
+};
+
+class monitor {
+public:
+    /// The client must outlive it.
+    explicit monitor(client& by) noexcept : client_(&by) {}
+
+    lockstep::snapshot snapshot(snapshot_options options = {});
+    task<lockstep::snapshot> async_snapshot(snapshot_options options = {});
+
+    std::vector<hold_info> active(std::string_view name = {});
+    task<std::vector<hold_info>> async_active(std::string_view name = {});
+    std::vector<wait_info> waiters(std::string_view name = {});
+    task<std::vector<wait_info>> async_waiters(std::string_view name = {});
+    /// Holds whose owner's client is gone.
+    std::vector<hold_info> stale();
+    task<std::vector<hold_info>> async_stale();
+    std::vector<client_info> clients();
+    task<std::vector<client_info>> async_clients();
+
+    /// What clients counted and said, most acquisitions first; the first is the total. A name is kept for a day after its last use.
+    std::vector<name_statistics> statistics(std::string_view name = {});
+    task<std::vector<name_statistics>> async_statistics(std::string_view name = {});
+    /// Names somebody waits for now, or whose average wait is above `limit`; the longest wait first.
+    std::vector<contention_info> contention(std::chrono::milliseconds limit = std::chrono::milliseconds{100});
+    task<std::vector<contention_info>> async_contention(std::chrono::milliseconds limit = std::chrono::milliseconds{100});
+
+    explanation why(std::string_view name);
+    task<explanation> async_why(std::string_view name);
+
+    /// Ends a hold at the server: the next in line gets it, with a larger fence, and its owner hears that it is lost. Without `force` only
+    /// a stale one (`not_held_error` otherwise says who has it). False: it was over already. Written to the audit stream first.
+    bool release(hold_info const& which, release_options options = {});
+    task<bool> async_release(hold_info which, release_options options = {});
+    /// Asks its owner to let go: trips the lease's `at_risk_token`. True: its process was reached.
+    bool ask(hold_info const& which, release_options options = {});
+    task<bool> async_ask(hold_info which, release_options options = {});
+    /// The newest first.
+    std::vector<audit_entry> audit(std::size_t most = 100);
+    task<std::vector<audit_entry>> async_audit(std::size_t most = 100);
+
+    /// What the flight recorder has (`client_options::record`), the oldest first; of all names if none is given.
+    std::vector<history_entry> history(std::string_view name = {}, std::size_t most = 10'000);
+    task<std::vector<history_entry>> async_history(std::string_view name = {}, std::size_t most = 10'000);
+
+    /// Calls with what is there now, and again when something changed. On the client's I/O thread: keep it short, never block there.
+    lockstep::watch watch(std::function<void(lockstep::snapshot const&)> handler, watch_options options = {});
+
+private:
+    client* client_;
+};
+
+/// Where the records of a flight recorder contradict what was promised.
+struct violation {
+    std::string name, kind;
+    std::string what;           ///< overlap or fence
+    history_entry first, second;
+    std::string text;           ///< for people
+};
+/// Overlapping holds of what only one may hold, and fences that do not grow. Records as `history` returns them.
+std::vector<violation> verify(std::vector<history_entry> const& records);
+
+}  // namespace lockstep

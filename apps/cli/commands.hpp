@@ -39,5 +39,7 @@ void add_verify(CLI::App& command, context& all);
 void add_release(CLI::App& command, context& all);
 void add_server(CLI::App& command, context& all);
 void add_acl(CLI::App& command, context& all);
+void add_demo(CLI::App& command, context& all);
+void add_demo_worker(CLI::App& command, context& all);
 
 }  // namespace lockstep::cli

@@ -31,13 +31,14 @@ constexpr std::size_t most_names_at_once = 500;
 
 /// Without an answer to wait for: what is lost is said again next time.
 void say(detail::core& to, scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& words,
-         bool repeatable = true) {
+         bool repeatable = true, bool last = false) {
     std::vector<std::string_view> const key_views{keys.begin(), keys.end()};
     std::vector<detail::argument> const arguments{words.begin(), words.end()};
     redis::command_terms const terms{.deadline = to.deadline({}),
                                      .slot = static_cast<std::int16_t>(redis::key_slot(keys.front())),
                                      .repeatable = repeatable,
-                                     .errors_are_replies = true};
+                                     .errors_are_replies = true,
+                                     .whole_script = last};
     auto work = redis::run_script(to.way(), script, key_views, arguments, terms);
     start(std::move(work), [](std::exception_ptr, std::optional<reply>) {});
 }
@@ -118,7 +119,7 @@ void registration::end() noexcept {
     begun_ = true;  // it does not begin any more
     hub_.reactor().take_back(*this);
     hub_.reactor().disarm(*this);
-    while (!hub_.counting().empty()) send_statistics();
+    while (!hub_.counting().empty()) send_statistics(true);
     if (!std::exchange(said_, false)) return;
     say(hub_.owner(), scripts::client_leave, keys(), {hub_.client_id()});
 }
@@ -153,12 +154,13 @@ void registration::fire() noexcept {
     hub_.reactor().arm(*this, said_at_ + interval);
 }
 
-void registration::send_statistics() noexcept {
+/// The last time nobody is there to send the script's text when the server asks for it: short programs would never be counted.
+void registration::send_statistics(bool last) noexcept {
     auto const counted = hub_.counting().take(most_names_at_once);
     if (counted.empty()) return;
     std::vector<std::string> words{fmt::format("{}", keep_statistics.count()), fmt::format("{}", most_names)};
     words.insert(words.end(), counted.begin(), counted.end());
-    say(hub_.owner(), scripts::statistics_add, {base::key_name(hub_.owner().options().prefix, "statistics", "names")}, words, false);
+    say(hub_.owner(), scripts::statistics_add, {base::key_name(hub_.owner().options().prefix, "statistics", "names")}, words, false, last);
 }
 
 std::vector<std::string> registration::keys() const {

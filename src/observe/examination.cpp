@@ -108,37 +108,39 @@ struct questions {
 milliseconds wall_clock() { return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()); }
 
 task<questions> ask_all(exam const& of, place const& at, bool thorough) {
-    std::vector<task<answer>> all;
-    all.push_back(ask(of, at, words("INFO")));
-    all.push_back(ask(of, at, config_question(thorough)));
-    all.push_back(ask(of, at, words("TIME")));
-    all.push_back(ask(of, at, words("ACL", "WHOAMI")));
-    all.push_back(ask(of, at, thorough ? words("ACL", "GETUSER", "default") : words("TIME")));
-    all.push_back(ask(of, at, thorough ? words("SLOWLOG", "GET", "128") : words("TIME")));
-    all.push_back(ask(of, at, of.by.cluster ? words("CLUSTER", "INFO") : words("TIME")));
-    all.push_back(ask(of, at, of.by.cluster ? words("CLUSTER", "NODES") : words("TIME")));
     questions made;
+    std::vector<task<answer>> all;
+    std::vector<answer questions::*> places;
+    auto const add = [&](answer questions::*which, std::vector<std::string> command) {
+        places.push_back(which);
+        all.push_back(ask(of, at, std::move(command)));
+    };
+    add(&questions::info, words("INFO"));
+    add(&questions::config, config_question(thorough));
+    add(&questions::user, words("ACL", "WHOAMI"));
+    if (thorough) {
+        add(&questions::time, words("TIME"));
+        add(&questions::default_user, words("ACL", "GETUSER", "default"));
+        add(&questions::slow_log, words("SLOWLOG", "GET", "128"));
+    }
+    if (of.by.cluster) {
+        add(&questions::cluster, words("CLUSTER", "INFO"));
+        add(&questions::nodes, words("CLUSTER", "NODES"));
+    }
     made.asked_at = wall_clock();
     auto answers = co_await when_all(std::move(all));
     made.answered_at = wall_clock();
-    made.info = std::move(answers[0]);
-    made.config = std::move(answers[1]);
-    made.time = std::move(answers[2]);
-    made.user = std::move(answers[3]);
-    made.default_user = std::move(answers[4]);
-    made.slow_log = std::move(answers[5]);
-    made.cluster = std::move(answers[6]);
-    made.nodes = std::move(answers[7]);
+    for (std::size_t i = 0; i < answers.size(); ++i) made.*places[i] = std::move(answers[i]);
     co_return made;
 }
 
-node_facts read(questions const& heard, bool thorough) {
+node_facts read(questions const& heard) {
     node_facts facts;
     if (heard.info.ok() && heard.info.value.is_text()) facts.info = fields::of_lines(heard.info.value.text());
     if (heard.config.ok()) facts.config = fields::of_pairs(heard.config.value);
     if (heard.user.ok() && heard.user.value.is_text()) facts.user = heard.user.value.text();
-    if (thorough && heard.default_user.ok()) facts.default_user = fields::of_pairs(heard.default_user.value);
-    if (thorough && heard.slow_log.ok()) facts.slow_log = heard.slow_log.value;
+    if (heard.default_user.ok()) facts.default_user = fields::of_pairs(heard.default_user.value);
+    if (heard.slow_log.ok()) facts.slow_log = heard.slow_log.value;
     if (heard.time.ok() && heard.time.value.size() == 2) {
         auto const server = milliseconds{heard.time.value[0].as<std::int64_t>() * 1'000 + heard.time.value[1].as<std::int64_t>() / 1'000};
         auto const uncertain = heard.answered_at - heard.asked_at;
@@ -218,7 +220,7 @@ task<part> look_at(exam const& of, place const& at, bool thorough) {
     made.found.push_back(well("connect", fmt::format("{} answers", target)));
     made.found.back().took = hello.took;
     auto const heard = co_await ask_all(of, at, thorough);
-    auto facts = read(heard, thorough);
+    auto facts = read(heard);
     made.server = server_text(facts.info, hello.value);
     if (!made.server.empty()) made.found.push_back(well("version", made.server));
     if (!heard.info.answered()) {  // connected, but it takes no requests

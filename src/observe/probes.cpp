@@ -264,17 +264,21 @@ task<trial> try_push(exam const& of, place const& at) {
 
 namespace {
 
-/// In this order: what is made is taken away by one of the last, whichever of them is allowed. `%k` and `%z`: keys of its own, `%c`: a channel.
-constexpr std::array<std::string_view, 23> trials{
-    "EXISTS %k", "GET %k", "HGET %k f", "HMGET %k f", "HGETALL %k", "HKEYS %k", "PTTL %k", "TIME",
-    "HSET %k f v", "ZADD %z 1 m", "PUBLISH %c ping", "SPUBLISH %c ping", "PUBSUB NUMSUB %c",
-    "HDEL %k f", "ZREM %z m", "ZREMRANGEBYSCORE %z 0 1", "PEXPIRE %k 1", "PEXPIREAT %k 1", "PEXPIRE %z 1", "DEL %k", "DEL %z",
+/// In this order: what is made is taken away by one of the last, whichever of them is allowed. `%k`, `%z` and `%x`: keys of its own, `%c`: a
+/// channel. With `?` it is for monitors only, and locks work without.
+constexpr std::array<std::string_view, 33> trials{
+    "EXISTS %k", "GET %k", "HGET %k f", "HMGET %k f", "HGETALL %k", "HKEYS %k", "PTTL %k", "TIME", "HSET %k f v",
+    "PUBLISH %c ping", "SPUBLISH %c ping", "PUBSUB NUMSUB %c",
+    "?ZADD %z 1 m", "?ZRANGE %z 0 0", "?HLEN %k", "?HEXISTS %k f", "?HRANDFIELD %k", "?HSCAN %k 0", "?SCAN 0 COUNT 1", "?XADD %x MAXLEN 1 * f v",
+    "?XREVRANGE %x + - COUNT 1", "?ZREM %z m", "?ZREMRANGEBYSCORE %z 0 1",
+    "HDEL %k f", "PEXPIRE %k 1", "PEXPIREAT %k 1", "PEXPIRE %z 1", "PEXPIRE %x 1", "DEL %k", "DEL %z", "DEL %x",
     "EVALSHA ffffffffffffffffffffffffffffffffffffffff 1 %k", "EVAL return(0) 1 %k"};
 
 void fill_in(std::vector<std::string>& command, place const& at, std::string const& channel) {
     for (auto& word : command) {
         if (word == "%k") word = beside(at, "health");
         if (word == "%z") word = beside(at, "health-set");
+        if (word == "%x") word = beside(at, "health-stream");
         if (word == "%c") word = channel;
     }
 }
@@ -283,7 +287,10 @@ void fill_in(std::vector<std::string>& command, place const& at, std::string con
 
 std::vector<std::string> tried_commands() {
     std::set<std::string> names;
-    for (auto const one : trials) names.insert(words_of(one).front());
+    for (auto one : trials) {
+        if (one.starts_with('?')) one.remove_prefix(1);
+        names.insert(words_of(one).front());
+    }
     return {names.begin(), names.end()};
 }
 
@@ -292,7 +299,10 @@ task<finding> try_rights(exam const& of, place const& at, std::string user) {
     auto const channel = channel_of(of, at, "health-rights");
     std::vector<task<answer>> questions;
     std::vector<std::string> names;
-    for (auto const one : trials) {
+    std::vector<bool> needed;
+    for (auto one : trials) {
+        needed.push_back(!one.starts_with('?'));
+        if (!needed.back()) one.remove_prefix(1);
         auto command = words_of(one);
         fill_in(command, at, channel);
         names.push_back(command.front());
@@ -301,6 +311,7 @@ task<finding> try_rights(exam const& of, place const& at, std::string user) {
     auto const answers = co_await when_all(std::move(questions));
     std::set<std::string> missing;
     std::string unanswered;
+    bool locks_work = true;
     for (std::size_t i = 0; i < answers.size(); ++i) {
         auto const& one = answers[i];
         if (!one.answered()) unanswered = one.problem;
@@ -311,18 +322,20 @@ task<finding> try_rights(exam const& of, place const& at, std::string user) {
         if (about("one of the keys")) right = fmt::format("~{}:*", of.by.prefix);
         if (about("one of the channels")) right = fmt::format("&{}:*", of.by.prefix);
         missing.insert(right);
+        locks_work = locks_work && !needed[i];
     }
     finding made;
     auto const who = user.empty() ? std::string{"this user"} : fmt::format("user {}", user);
     if (!missing.empty()) {
         std::string list;
         for (auto const& one : missing) list += " " + one;
-        made = unhealthy("rights", fmt::format("{} lacks rights that locks need:{}", who, list),
-                         fmt::format("ACL SETUSER {}{}; `lockstep acl` prints all that is needed", user.empty() ? "<user>" : user, list));
+        auto advice = fmt::format("ACL SETUSER {}{}; `lockstep acl` prints all that is needed", user.empty() ? "<user>" : user, list);
+        made = locks_work ? degraded("rights", fmt::format("{} may use locks, but monitoring needs rights that it lacks:{}", who, list), std::move(advice))
+                          : unhealthy("rights", fmt::format("{} lacks rights that locks need:{}", who, list), std::move(advice));
     } else if (!unanswered.empty()) {
         made = degraded("rights", "could not be tried: " + unanswered, advice_for(errc::timeout, unanswered));
     } else {
-        made = well("rights", fmt::format("{} may do all that locks need", who));
+        made = well("rights", fmt::format("{} may do all that locks and monitoring need", who));
     }
     made.took = since(begin);
     co_return made;

@@ -51,7 +51,8 @@ void times(MetricFamily& to, base::histogram const& from, std::string const& kin
     std::uint64_t below = 0;
     for (unsigned power = 6; power <= 32; power += 2) {
         auto const bound = std::uint64_t{1} << power;
-        for (; next != from.buckets.end() && base::histogram::least_of(next->index) < bound; ++next) below += next->count;
+        for (; next != from.buckets.end() && base::histogram::least_of(next->index) < bound; ++next)
+            below += next->count;
         made.bucket.push_back({below, static_cast<double>(bound) / 1e6});
     }
     made.bucket.push_back({from.count, std::numeric_limits<double>::infinity()});
@@ -66,7 +67,8 @@ struct connection_counter {
 constexpr connection_counter connection_counters[] = {
     {"lockstep_requests_total", &statistics::requests, "Requests sent to the server, repeats included."},
     {"lockstep_replies_total", &statistics::replies, "Replies received."},
-    {"lockstep_writes_total", &statistics::batches, "Writes to a connection; requests for each write show how well they are pipelined."},
+    {"lockstep_writes_total", &statistics::batches,
+     "Writes to a connection; requests for each write show how well they are pipelined."},
     {"lockstep_sent_bytes_total", &statistics::bytes_sent, "Bytes sent to the server."},
     {"lockstep_received_bytes_total", &statistics::bytes_received, "Bytes received from the server."},
     {"lockstep_pushes_total", &statistics::pushes, "Messages that the server sent on its own, wake-ups among them."},
@@ -81,11 +83,13 @@ void add_kinds(families& to, std::vector<observe::kind_counts> const& all) {
     };
     counter("lockstep_acquisitions_total", &observe::kind_counts::acquisitions, "What was acquired.");
     counter("lockstep_waits_total", &observe::kind_counts::waits, "Acquisitions that were queued first.");
-    counter("lockstep_timeouts_total", &observe::kind_counts::timeouts, "Attempts that were given up when their time was over.");
+    counter("lockstep_timeouts_total", &observe::kind_counts::timeouts,
+            "Attempts that were given up when their time was over.");
     counter("lockstep_losses_total", &observe::kind_counts::losses, "Leases that were lost before they were released.");
     auto& held = family(to, "lockstep_hold_seconds", MetricType::Histogram, "How long leases were held.");
     for (auto const& one : all) times(held, one.held, one.kind);
-    auto& waited = family(to, "lockstep_wait_seconds", MetricType::Histogram, "How long it took to acquire, waiting included.");
+    auto& waited =
+        family(to, "lockstep_wait_seconds", MetricType::Histogram, "How long it took to acquire, waiting included.");
     for (auto const& one : all) times(waited, one.waited, one.kind);
 }
 
@@ -95,7 +99,9 @@ struct of_a_kind {
 
 void add_fleet(families& to, snapshot const& now) {
     std::map<std::string, of_a_kind> kinds;
-    for (auto const* const kind : {"lock", "recursive", "shared", "semaphore", "event", "broadcast", "latch", "barrier"}) kinds[kind];
+    for (auto const* const kind :
+         {"lock", "recursive", "shared", "semaphore", "event", "broadcast", "latch", "barrier"})
+        kinds[kind];
     for (auto const& one : now.objects) {
         auto& sum = kinds[one.kind];
         ++sum.objects;
@@ -113,7 +119,8 @@ void add_fleet(families& to, snapshot const& now) {
     gauge("lockstep_fleet_objects", &of_a_kind::objects, "Names that the server knows.");
     gauge("lockstep_fleet_holds", &of_a_kind::holds, "Holds of all clients.");
     gauge("lockstep_fleet_stale_holds", &of_a_kind::stale, "Holds whose client is gone and whose time is not over.");
-    gauge("lockstep_fleet_waiters", &of_a_kind::waiters, "Places in the queues of all names, and clients that wait where there is no queue.");
+    gauge("lockstep_fleet_waiters", &of_a_kind::waiters,
+          "Places in the queues of all names, and clients that wait where there is no queue.");
     auto& clients = family(to, "lockstep_fleet_clients", MetricType::Gauge, "Clients that said who they are.");
     value(clients, static_cast<double>(now.clients.size()));
 }
@@ -127,13 +134,17 @@ families metrics::Collect() const {
     try {
         now = client_->statistics();
         std::lock_guard const guard{mutex_};
-        for (auto const& one : connection_counters) most_.*one.which = now.*one.which = std::max(most_.*one.which, now.*one.which);
+        for (auto const& one : connection_counters)
+            most_.*one.which = now.*one.which = std::max(most_.*one.which, now.*one.which);
     } catch (error const&) {
         return made;  // in a child of fork()
     }
-    for (auto const& one : connection_counters) value(family(made, one.name, MetricType::Counter, one.help), static_cast<double>(now.*one.which));
-    value(family(made, "lockstep_pending_requests", MetricType::Gauge, "Requests that wait or are under way."), static_cast<double>(now.pending));
-    value(family(made, "lockstep_connections", MetricType::Gauge, "Open connections."), static_cast<double>(now.connections));
+    for (auto const& one : connection_counters)
+        value(family(made, one.name, MetricType::Counter, one.help), static_cast<double>(now.*one.which));
+    value(family(made, "lockstep_pending_requests", MetricType::Gauge, "Requests that wait or are under way."),
+          static_cast<double>(now.pending));
+    value(family(made, "lockstep_connections", MetricType::Gauge, "Open connections."),
+          static_cast<double>(now.connections));
     try {
         if (auto const counts = observe::own_counts(*client_); !counts.empty()) add_kinds(made, counts);
     } catch (error const&) {
@@ -148,8 +159,10 @@ families metrics::Collect() const {
         // No server: that is what lockstep_fleet_up says.
     }
     std::chrono::duration<double> const took = std::chrono::steady_clock::now() - begin;
-    value(family(made, "lockstep_fleet_up", MetricType::Gauge, "1: the server could be asked what all clients hold."), all ? 1 : 0);
-    value(family(made, "lockstep_fleet_scrape_seconds", MetricType::Gauge, "How long asking the server took."), took.count());
+    value(family(made, "lockstep_fleet_up", MetricType::Gauge, "1: the server could be asked what all clients hold."),
+          all ? 1 : 0);
+    value(family(made, "lockstep_fleet_scrape_seconds", MetricType::Gauge, "How long asking the server took."),
+          took.count());
     if (all) add_fleet(made, *all);
     return made;
 }

@@ -31,7 +31,8 @@ std::vector<kind_counts> own_counts(client& of) {
     auto const& core = detail::core_access::of(of);
     std::vector<kind_counts> made;
     if (core->closed()) return made;
-    for (auto const* const kind : {&engine::lock_kind, &engine::recursive_kind, &engine::shared_kind, &engine::semaphore_kind, &engine::event_kind}) {
+    for (auto const* const kind : {&engine::lock_kind, &engine::recursive_kind, &engine::shared_kind,
+                                   &engine::semaphore_kind, &engine::event_kind}) {
         made.push_back({.kind = std::string{kind->word}, .held = {}, .waited = {}});
     }
     for (auto& one : engine::hub::of(*core).totals()) {

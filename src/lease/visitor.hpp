@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace lockstep::engine {
@@ -29,7 +30,7 @@ public:
         std::string_view hold{};       ///< its own id at the server, where it has one; must live as long as this
     };
 
-    visitor(std::shared_ptr<gate> at, terms how) noexcept;
+    visitor(std::shared_ptr<gate> at, terms how);
     ~visitor() { withdraw(); }
 
     /// What set it free; nothing: its time was over before.
@@ -41,6 +42,7 @@ public:
 
     std::uint64_t entry = 0;       ///< how many had come to the gate with it
     std::int64_t generation = -1;  ///< as in the terms, or learnt since
+    std::unique_ptr<std::string> trace;  ///< what its `trace_scope` said
 
 private:
     std::shared_ptr<detail::core> const& owner() const noexcept override;
@@ -48,6 +50,7 @@ private:
     void enter() override;
     void leave() noexcept override;
     void time_is_over() noexcept override { finish(std::nullopt); }
+    void is_cancelled() noexcept override;
 
     std::shared_ptr<gate> gate_;
     terms how_;

@@ -57,8 +57,8 @@ std::string to_json(trace_record const& record);
 /// A hook that appends lines to a file. Throws `invalid_argument_error` when it can't be opened.
 trace_hook json_lines(std::string const& path);
 
-/// For as long as it lives, what its thread begins carries this id, at most 64 bytes of it. Scopes nest. Not for coroutines that move
-/// to other threads: set it around the call that begins the operation.
+/// For as long as it lives, what its thread begins to acquire carries this id, at most 64 bytes of it. Scopes nest. Not for coroutines that
+/// move to other threads: set it around the call that begins the operation.
 class [[nodiscard]] trace_scope {
 public:
     explicit trace_scope(std::string_view id) noexcept;

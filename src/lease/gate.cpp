@@ -110,7 +110,6 @@ void gate::tell(trace_what what, visitor const* who, std::string_view detail) no
                          .name = name_,
                          .waited = std::chrono::duration_cast<std::chrono::microseconds>(waited),
                          .at = std::chrono::system_clock::time_point{milliseconds{clock_.now()}},
-                         .trace = who != nullptr && who->trace ? std::string_view{*who->trace} : std::string_view{},
                          .detail = detail});
 }
 

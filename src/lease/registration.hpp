@@ -66,7 +66,7 @@ public:
 private:
     void begin_now() noexcept;
     void say_soon() noexcept;
-    void send_statistics(bool last = false) noexcept;
+    void send_statistics() noexcept;
     void arrive() noexcept override;
     void fire() noexcept override;
     std::vector<std::string> describe() const;

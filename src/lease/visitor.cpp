@@ -1,15 +1,12 @@
 #include "lease/visitor.hpp"
 
-#include "base/current_trace.hpp"
 #include "lease/gate.hpp"
 
 #include <utility>
 
 namespace lockstep::engine {
 
-visitor::visitor(std::shared_ptr<gate> at, terms how) : generation(how.generation), gate_(std::move(at)), how_(how) {
-    if (auto const id = base::current_trace(); !id.empty()) trace = std::make_unique<std::string>(id);
-}
+visitor::visitor(std::shared_ptr<gate> at, terms how) noexcept : generation(how.generation), gate_(std::move(at)), how_(how) {}
 
 std::shared_ptr<detail::core> const& visitor::owner() const noexcept { return gate_->owner(); }
 

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace lockstep::engine {
@@ -30,7 +29,7 @@ public:
         std::string_view hold{};       ///< its own id at the server, where it has one; must live as long as this
     };
 
-    visitor(std::shared_ptr<gate> at, terms how);
+    visitor(std::shared_ptr<gate> at, terms how) noexcept;
     ~visitor() { withdraw(); }
 
     /// What set it free; nothing: its time was over before.
@@ -42,7 +41,6 @@ public:
 
     std::uint64_t entry = 0;       ///< how many had come to the gate with it
     std::int64_t generation = -1;  ///< as in the terms, or learnt since
-    std::unique_ptr<std::string> trace;  ///< what its `trace_scope` said
 
 private:
     std::shared_ptr<detail::core> const& owner() const noexcept override;

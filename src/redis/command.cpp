@@ -84,8 +84,7 @@ public:
     /// `bytes` are all arguments after the script.
     script_command(std::shared_ptr<router> way, scripts::script const& script, std::size_t arguments, std::string_view bytes,
                    command_terms const& terms) noexcept
-        : reply_operation(std::move(way), bytes, terms), script_(&script), arguments_(static_cast<std::uint32_t>(arguments)),
-          whole_(terms.whole_script) {}
+        : reply_operation(std::move(way), bytes, terms), script_(&script), arguments_(static_cast<std::uint32_t>(arguments)) {}
     script_command(script_command&&) noexcept = default;
     ~script_command() { withdraw(); }
 
@@ -100,7 +99,7 @@ public:
 private:
     scripts::script const* script_;
     std::uint32_t arguments_;
-    bool whole_;
+    bool whole_ = false;
 };
 
 template <class Command>

@@ -26,7 +26,6 @@ struct command_terms {
     std::int16_t slot = -1;
     bool repeatable = false;
     bool errors_are_replies = false;  ///< otherwise an error of the server is thrown
-    bool whole_script = false;  ///< its text at once: for who will not be there when the server says that it does not know it
 };
 
 /// One command. `way` keeps alive whatever the router belongs to. The words are copied before the call returns.

@@ -222,6 +222,16 @@ TEST_F(cli_tools, releases_what_nobody_will_release) {
     EXPECT_EQ(audit.back().reason, "a test");
 }
 
+TEST_F(cli_tools, says_whether_it_is_well) {
+    auto const well = run({"health"});
+    EXPECT_EQ(well.code, 0) << well.text;
+    EXPECT_THAT(well.text, HasSubstr("probe_lock"));
+    EXPECT_FALSE(json({"doctor"}).at("findings").as_array().empty());
+    auto const nobody = finish({program_path("lockstep"), "--redis", "unix://" + home.file("none"), "health", "--within", "300ms"});
+    EXPECT_EQ(nobody.code, 1);
+    EXPECT_THAT(nobody.text, HasSubstr("unhealthy"));
+}
+
 TEST_F(cli_tools, run_yields_when_it_is_asked_to_and_told_so) {
     auto const words = [](char const* option) { return std::vector<std::string>{"run", option, "x", "--", "sh", "-c", "trap 'echo yields; exit 9' TERM; echo runs; while :; do sleep 0.02; done"}; };
     auto yielding = begin(words("--yield"));

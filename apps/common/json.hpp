@@ -5,6 +5,8 @@
 // Members keep their names. A duration is a whole number, and its unit is part of the name: `held_for_ms`, `waited_us`. A time is
 // `at_ms`, in ms since 1970. What is not there (std::optional) is null. Numbers above 2^53, which a page can't read, are text: fences are.
 
+#include "base/utf8.hpp"
+
 #include <lockstep/health.hpp>
 #include <lockstep/monitor.hpp>
 
@@ -21,10 +23,10 @@ namespace lockstep {
 BOOST_DESCRIBE_STRUCT(client_info, (), (id, name, host, pid, version, since, connected, held, waiting))
 BOOST_DESCRIBE_STRUCT(hold_info, (), (name, kind, use, id, owner, fence, permits, offered, stale, held_for, remaining, queue))
 BOOST_DESCRIBE_STRUCT(wait_info, (), (name, kind, use, id, who, position, waiters, permits, waiting_for))
-BOOST_DESCRIBE_STRUCT(object_info, (), (name, kind, count, taken, holders, queue, idle_left))
+BOOST_DESCRIBE_STRUCT(object_info, (), (name, kind, count, taken, holders, queue))
 BOOST_DESCRIBE_STRUCT(timing, (), (count, average, p50, p95, p99, max))
 BOOST_DESCRIBE_STRUCT(name_statistics, (), (name, kind, acquisitions, waits, timeouts, losses, held, waited))
-BOOST_DESCRIBE_STRUCT(snapshot, (), (at, objects, holds, waits, clients, left_out))
+BOOST_DESCRIBE_STRUCT(snapshot, (), (at, objects, holds, waits, clients, left_out, trouble))
 BOOST_DESCRIBE_STRUCT(explanation::link, (), (waiter, name, kind, holder))
 BOOST_DESCRIBE_STRUCT(explanation, (), (name, holds, waits, chain, cycles))
 BOOST_DESCRIBE_STRUCT(contention_info, (), (name, kind, queue, longest, longest_by, waited))
@@ -53,7 +55,7 @@ std::string json_key(char const* member, T const&) {
     }
 }
 
-inline boost::json::value as_json(std::string const& text) { return boost::json::string{text}; }
+inline boost::json::value as_json(std::string const& text) { return boost::json::string{base::as_utf8(text)}; }
 inline boost::json::value as_json(health_state state) { return boost::json::string{to_string(state)}; }
 inline boost::json::value as_json(std::chrono::system_clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Everything but <lockstep/asio.hpp>, which brings Boost.Asio along.
+/// Everything but <lockstep/asio.hpp> and <lockstep/metrics.hpp>, which bring Boost.Asio and prometheus-cpp along.
 
 #include <lockstep/barrier.hpp>
 #include <lockstep/broadcast_event.hpp>
@@ -13,6 +13,7 @@
 #include <lockstep/lease.hpp>
 #include <lockstep/lease_options.hpp>
 #include <lockstep/log.hpp>
+#include <lockstep/monitor.hpp>
 #include <lockstep/multi_lock.hpp>
 #include <lockstep/mutex.hpp>
 #include <lockstep/options.hpp>
@@ -24,3 +25,4 @@
 #include <lockstep/statistics.hpp>
 #include <lockstep/subscription.hpp>
 #include <lockstep/task.hpp>
+#include <lockstep/trace.hpp>

@@ -49,7 +49,8 @@ struct hold_info {
     std::string use;            ///< owner, reader, writer, permits, signal
     std::string id;             ///< of the hold
     client_info owner;
-    std::uint64_t fence = 0;    ///< 0: offered to one that waited, and not claimed yet
+    /// As its client said last; before that, of a lock, the largest that its process may use. 0: it was offered, and not claimed yet.
+    std::uint64_t fence = 0;
     std::int64_t permits = 1;
     bool offered = false;       ///< its owner has been told, and has not answered yet
     bool stale = false;         ///< its owner is gone, and its time is not over
@@ -79,12 +80,11 @@ struct object_info {
     std::int64_t taken = 0;     ///< permits taken; arrived at a barrier; 1 when an event is set
     std::size_t holders = 0;
     std::size_t queue = 0;      ///< places in the queue, or clients that wait
-    std::chrono::milliseconds idle_left{0};  ///< when the server forgets it if nobody uses it any more
 };
 
 struct timing {
     std::uint64_t count = 0;
-    std::chrono::microseconds average{0}, p50{0}, p95{0}, p99{0}, max{0};  ///< percentiles to within a tenth
+    std::chrono::microseconds average{0}, p50{0}, p95{0}, p99{0}, max{0};  ///< percentiles to within an eighth
 };
 
 struct name_statistics {
@@ -106,6 +106,7 @@ struct snapshot {
     std::vector<wait_info> waits;
     std::vector<client_info> clients;
     std::size_t left_out = 0;   ///< objects beyond `snapshot_options::limit`
+    std::string trouble;        ///< of a watch: why the server could not be read just now; then the rest is what it was before
 };
 
 struct snapshot_options {
@@ -151,7 +152,7 @@ struct audit_entry {
     std::string owner;          ///< whose it was: name host pid
     std::string by;             ///< who did it
     std::string reason;
-    std::string outcome;        ///< done, gone, or unheard
+    std::string outcome;        ///< done, gone, unheard; requested: whoever did it did not live to see the end
 };
 
 struct release_options {
@@ -221,7 +222,7 @@ public:
     task<explanation> async_why(std::string_view name);
 
     /// Ends a hold at the server: the next in line gets it, with a larger fence, and its owner hears that it is lost. Without `force` only
-    /// a stale one (`not_held_error` otherwise says who has it). False: it was over already. Written to the audit stream first.
+    /// a stale one (otherwise `invalid_argument_error` says who has it). False: it was over already. Written to the audit stream first.
     bool release(hold_info const& which, release_options options = {});
     task<bool> async_release(hold_info which, release_options options = {});
     /// Asks its owner to let go: trips the lease's `at_risk_token`. True: its process was reached.

@@ -77,6 +77,7 @@ void awaiter::cancel_requested(std::shared_ptr<detail::cancel_state> state) noex
 void awaiter::cancel_here() noexcept {
     parked_ = false;  // it has let go of us already
     leave();
+    is_cancelled();
     fail(errc::cancelled, "waiting was cancelled");
 }
 

@@ -62,6 +62,7 @@ protected:
     virtual void leave() noexcept {}
     /// After it has left.
     virtual void time_is_over() noexcept {}
+    virtual void is_cancelled() noexcept {}
 
 private:
     enum class stage : std::uint8_t { outside, arriving, inside, resuming };

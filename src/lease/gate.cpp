@@ -85,6 +85,7 @@ void gate::enter(visitor& who) noexcept {
     if (owner_->closed()) return who.fail(errc::cancelled, "the client is closed");
     who.entry = ++entries_;
     visitors_.push_back(who);
+    hub_.changed();
     listen();
     // What came in the same read as the answer to its own command has been told already.
     bool const is_news = who.how().changes != changes_;
@@ -95,6 +96,7 @@ void gate::enter(visitor& who) noexcept {
 
 void gate::leave(visitor& who) noexcept {
     who.unlink();
+    hub_.changed();
     if (visitors_.empty() && !asking_) rest();
 }
 

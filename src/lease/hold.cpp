@@ -166,8 +166,20 @@ void hold::lose(std::string_view why) noexcept {
         log(log_level::warning, fmt::format("the lease of '{}' (fence {}) is lost: {}", target_->where->name(), fence, why));
     }
     end_tenancy(ending::lost);
+    target_->where->count_loss(*this, why);
     settle_caller(make_error(errc::lease_lost, fmt::format("the lease of '{}' is lost: {}", target_->where->name(), why)));
     target_->where->lost(*this);
+}
+
+void hold::asked() noexcept {
+    std::optional<std::stop_source> risk;
+    {
+        std::lock_guard const guard{hub_.alarm().lock()};
+        at_risk_ = true;
+        risk = std::exchange(risk_, std::nullopt);
+    }
+    target_->where->tell(trace_what::asked, *this, "somebody asks for it to be released");
+    if (risk) hub_.alarm().stop(std::move(*risk));
 }
 
 // ---- holding

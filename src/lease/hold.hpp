@@ -111,6 +111,8 @@ public:
     enum class ending : std::uint8_t { released, lost };
     void end_tenancy(ending how) noexcept;
     void lose(std::string_view why) noexcept;
+    /// Somebody asks for it to be released: at risk, for whoever listens.
+    void asked() noexcept;
     /// It was granted: false if the answer came too late. Its end counts from when the request was sent.
     bool set_first_end(std::chrono::milliseconds length) noexcept;
     /// Renews it for somebody who waits for that; also to another amount.
@@ -129,6 +131,13 @@ public:
     std::uint32_t passes = 0;
     std::int64_t permits = 1;  ///< its target's, unless it was changed since
     clock::time_point granted_at{};
+
+    // For people:
+    clock::time_point asked_at{};    ///< when it was first asked for
+    clock::time_point tenant_since{};
+    std::chrono::microseconds waited{0};  ///< by its tenant; only while somebody listens
+    bool was_queued = false;
+    std::unique_ptr<std::string> trace;  ///< what its tenant's `trace_scope` said
 
     struct earlier {
         bool operator()(hold const& left, hold const& right) const noexcept { return left.agenda_time_ < right.agenda_time_; }

@@ -41,6 +41,9 @@ void hold::become(std::shared_ptr<target const> what, std::uint64_t number, std:
     passes = 0;
     deadline_ms_ = 0;
     change_to_ = -1;
+    asked_at = hub_.reactor().now();
+    was_queued = false;
+    trace.reset();
     ttl_ = target_->how.ttl;
     connects_ = hub_.connects();
     keep();

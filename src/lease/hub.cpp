@@ -183,6 +183,12 @@ void hub::listen() noexcept {
 }
 
 void hub::message(std::string_view, std::string_view payload) noexcept {
+    if (payload.starts_with('?')) return registration_.watched(payload.substr(1));
+    if (payload.starts_with('!') || payload.starts_with('~')) {
+        auto* const one = find_hold(payload.substr(1));
+        if (one == nullptr || one->now() != hold::state::held) return;
+        return payload.front() == '!' ? one->lose("it was ended by force") : one->asked();
+    }
     if (!payload.starts_with('=')) return pushed(payload);
     std::shared_ptr<gate> found;
     {
@@ -193,19 +199,24 @@ void hub::message(std::string_view, std::string_view payload) noexcept {
     if (found) found->changed();
 }
 
+// One that is not known any more has sent its cancellation, which will find what it was told of.
 void hub::pushed(std::string_view id) noexcept {
-    if (!id.starts_with(client_id_) || id.size() < client_id_.size() + 2) return;
+    if (auto* const one = find_hold(id)) one->told();
+}
+
+hold* hub::find_hold(std::string_view id) const noexcept {
+    if (!id.starts_with(client_id_) || id.size() < client_id_.size() + 2) return nullptr;
     auto const text = id.substr(client_id_.size() + 1);
     std::uint64_t number = 0;
     auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (problem != std::errc{} || end != text.data() + text.size()) return;
+    if (problem != std::errc{} || end != text.data() + text.size()) return nullptr;
     auto const index = number & index_mask;
-    // One that is not known any more has sent its cancellation, which will find what it was told of.
-    if (index >= table_.size() || table_[index] == nullptr || table_[index]->number() != number) return;
-    table_[index]->told();
+    if (index >= table_.size() || table_[index] == nullptr || table_[index]->number() != number) return nullptr;
+    return table_[index];
 }
 
 void hub::subscribed() noexcept {
+    if (owner_.is_cluster()) return;  // there each name has its own channel
     for (std::size_t i = 0; i < table_.size(); ++i) {
         auto* const one = table_[i];
         if (one != nullptr && one->now() == hold::state::waiting) one->what()->where->ask_again(*one);
@@ -215,6 +226,7 @@ void hub::subscribed() noexcept {
 
 void hub::refused(errc reason, std::string_view why) noexcept {
     if (reason == errc::cancelled) return;
+    if (owner_.is_cluster()) return;  // for people only
     log(log_level::error, fmt::format("no wake-ups from the server, so those who wait look again only now and then: {}", why));
     listening_ = false;
 }
@@ -223,6 +235,10 @@ lockstep::statistics hub::counters() const noexcept {
     lockstep::statistics sum;
     owner_.way()->add_to(sum);
     return sum;
+}
+
+std::vector<ledger::total> hub::totals() const {
+    return owner_.home().locked([this] { return ledger_.totals(); });
 }
 
 std::uint64_t hub::connects() const noexcept { return counters().connects; }
@@ -238,6 +254,7 @@ void hub::count_release(int change) noexcept {
 void hub::close(std::function<void()> done) noexcept {
     closing_ = true;
     registration_.end();
+    tracer_.end();
     while (!pauses_.empty()) pauses_.front().fail(errc::cancelled, "the client was closed");
     count_release(+1);  // this call: not done before everything has been said
     closed_ = std::move(done);

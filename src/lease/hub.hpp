@@ -9,6 +9,8 @@
 #include "lease/registration.hpp"
 #include "lease/room.hpp"
 #include "lease/session_pool.hpp"
+#include "lease/tally.hpp"
+#include "lease/tracer.hpp"
 #include "redis/subscriptions.hpp"
 
 #include <boost/intrusive/set.hpp>
@@ -43,6 +45,8 @@ public:
     std::vector<std::shared_ptr<gate>> gates();
     /// This client is in use, and says who it is. From any thread.
     void register_client() noexcept { registration_.begin(); }
+    /// What this client counted since it was made. From any thread.
+    std::vector<ledger::total> totals() const;
 
     // In turns:
     detail::core& owner() const noexcept { return owner_; }
@@ -56,6 +60,14 @@ public:
     /// For the ids of what is not a hold of the table: never the same twice.
     std::uint64_t next_number() noexcept { return ++last_number_; }
     session_pool& sessions() noexcept { return sessions_; }
+    /// What was counted, and what is told; for people.
+    ledger& counting() noexcept { return ledger_; }
+    tracer& tracing() noexcept { return tracer_; }
+    bool is_monitored() const noexcept { return owner_.options().monitoring; }
+    /// Something is held or waited for that was not before, or not any more.
+    void changed() noexcept { registration_.changed(); }
+    /// The one that the server knows by this id; null: none.
+    hold* find_hold(std::string_view id) const noexcept;
 
     hold& new_hold(std::shared_ptr<target const> what);
     void end_hold(hold& done) noexcept;  ///< it is idle: out of the table
@@ -107,6 +119,8 @@ private:
     agenda agenda_;
     boost::intrusive::list<pause, boost::intrusive::base_hook<redis::list_hook>, boost::intrusive::constant_time_size<false>> pauses_;
 
+    ledger ledger_;
+    tracer tracer_{owner_};
     registration registration_{*this};
 
     std::mutex rooms_mutex_;

@@ -31,6 +31,12 @@ kind const shared_kind = pool("shared");
 kind const semaphore_kind = pool("semaphore");
 kind const event_kind = pool("event");
 
+std::string_view use_of(kind const& what, std::int64_t amount) noexcept {
+    if (&what == &shared_kind) return amount == 1 ? "reader" : "writer";
+    if (&what == &semaphore_kind) return amount == 0 ? "creation" : "permits";
+    return &what == &event_kind ? "signal" : "owner";
+}
+
 kind const* find_kind(std::string_view word) noexcept {
     for (auto const* const one : {&lock_kind, &recursive_kind, &shared_kind, &semaphore_kind, &event_kind}) {
         if (one->word == word) return one;

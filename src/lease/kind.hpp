@@ -5,6 +5,7 @@
 
 #include "scripts/script.hpp"
 
+#include <cstdint>
 #include <string_view>
 
 namespace lockstep::engine {
@@ -25,6 +26,9 @@ extern kind const recursive_kind;
 extern kind const shared_kind;
 extern kind const semaphore_kind;
 extern kind const event_kind;
+
+/// What a hold of so much is, in a word for people: owner, reader, writer, permits, creation or signal.
+std::string_view use_of(kind const& what, std::int64_t amount) noexcept;
 
 /// By its word; null: none.
 kind const* find_kind(std::string_view word) noexcept;

@@ -1,5 +1,6 @@
 #include "lease/registration.hpp"
 
+#include "base/host.hpp"
 #include "base/names.hpp"
 #include "lease/gate.hpp"
 #include "lease/hub.hpp"
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 #include <map>
 #include <utility>
 
@@ -22,19 +23,20 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds first_after{1'000};
 constexpr milliseconds early{2'000};  // it may be said so much earlier than is due
-
-std::string host_name() {
-    std::array<char, 256> name{};
-    return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
+constexpr milliseconds at_most_every{100};
+constexpr milliseconds longest_watch{600'000};
+constexpr milliseconds keep_statistics{24 * 3'600'000};
+constexpr std::size_t most_names = 10'000;     // of statistics at the server
+constexpr std::size_t most_names_at_once = 500;
 
 /// Without an answer to wait for: what is lost is said again next time.
-void say(detail::core& to, scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& words) {
+void say(detail::core& to, scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& words,
+         bool repeatable = true) {
     std::vector<std::string_view> const key_views{keys.begin(), keys.end()};
     std::vector<detail::argument> const arguments{words.begin(), words.end()};
     redis::command_terms const terms{.deadline = to.deadline({}),
                                      .slot = static_cast<std::int16_t>(redis::key_slot(keys.front())),
-                                     .repeatable = true,
+                                     .repeatable = repeatable,
                                      .errors_are_replies = true};
     auto work = redis::run_script(to.way(), script, key_views, arguments, terms);
     start(std::move(work), [](std::exception_ptr, std::optional<reply>) {});
@@ -47,6 +49,7 @@ public:
         std::string_view kind, use, name;
         std::int64_t number = 0, permits = 0;
         std::uint64_t fence = 0;
+        milliseconds waited{0};
     };
 
     /// `where` tells names apart. Beyond the limit names are not looked at, only counted.
@@ -64,6 +67,7 @@ public:
         sum.number += more.number;
         sum.permits += more.permits;
         sum.fence = std::max(sum.fence, more.fence);
+        sum.waited = std::max(sum.waited, more.waited);
     }
 
     std::int64_t total() const noexcept { return total_; }
@@ -76,7 +80,7 @@ public:
         written all{{}, total_};
         for (auto const& one : lines_) {
             auto text = fmt::format("{} {} {} {} ", one.kind, one.use, one.number, one.permits);
-            if (with_fences) text += fmt::format("{} ", one.fence);
+            text += with_fences ? fmt::format("{} ", one.fence) : fmt::format("{} ", one.waited.count());
             text += base::encode_name(one.name) + '\n';
             if (all.text.size() + text.size() > registration::most_bytes) continue;
             all.text += text;
@@ -91,12 +95,6 @@ private:
     std::int64_t total_ = 0;
 };
 
-std::string_view use_of(kind const& what, std::int64_t amount) {
-    if (&what == &shared_kind) return amount == 1 ? "reader" : "writer";
-    if (&what == &semaphore_kind) return amount == 0 ? "creation" : "permits";
-    return &what == &event_kind ? "signal" : "owner";
-}
-
 summary::line line_of(room const& where, std::int64_t amount, std::int64_t number = 1) {
     auto const& kind = where.kind();
     return {.kind = kind.word,
@@ -109,7 +107,7 @@ summary::line line_of(room const& where, std::int64_t amount, std::int64_t numbe
 }  // namespace
 
 void registration::begin_now() noexcept {
-    if (!begun_.exchange(true)) hub_.reactor().hand_in(*this);
+    if (!begun_.exchange(true) && hub_.is_monitored()) hub_.reactor().hand_in(*this);
 }
 
 void registration::arrive() noexcept {
@@ -120,6 +118,7 @@ void registration::end() noexcept {
     begun_ = true;  // it does not begin any more
     hub_.reactor().take_back(*this);
     hub_.reactor().disarm(*this);
+    while (!hub_.counting().empty()) send_statistics();
     if (!std::exchange(said_, false)) return;
     say(hub_.owner(), scripts::client_leave, keys(), {hub_.client_id()});
 }
@@ -130,11 +129,36 @@ void registration::go_along() noexcept {
     fire();
 }
 
+void registration::watched(std::string_view ms) noexcept {
+    std::int64_t time = 0;
+    std::from_chars(ms.data(), ms.data() + ms.size(), time);
+    if (time <= 0 || !said_) return;
+    is_watched_ = true;
+    watched_until_ = hub_.reactor().now() + std::min(milliseconds{time}, longest_watch);
+    say_soon();
+}
+
+void registration::say_soon() noexcept {
+    auto const when = std::max(hub_.reactor().now(), said_at_ + at_most_every);
+    if (!hub_.is_closing() && (!linked() || due() > when)) hub_.reactor().arm(*this, when);
+}
+
 void registration::fire() noexcept {
     if (hub_.is_closing()) return;
-    said_ = true;
+    said_at_ = hub_.reactor().now();
+    is_watched_ = is_watched_ && said_at_ < watched_until_;
+    if (!std::exchange(said_, true)) hub_.listen();
     say(hub_.owner(), scripts::client_register, keys(), describe());
-    hub_.reactor().arm(*this, hub_.reactor().now() + interval);
+    send_statistics();
+    hub_.reactor().arm(*this, said_at_ + interval);
+}
+
+void registration::send_statistics() noexcept {
+    auto const counted = hub_.counting().take(most_names_at_once);
+    if (counted.empty()) return;
+    std::vector<std::string> words{fmt::format("{}", keep_statistics.count()), fmt::format("{}", most_names)};
+    words.insert(words.end(), counted.begin(), counted.end());
+    say(hub_.owner(), scripts::statistics_add, {base::key_name(hub_.owner().options().prefix, "statistics", "names")}, words, false);
 }
 
 std::vector<std::string> registration::keys() const {
@@ -147,6 +171,9 @@ std::vector<std::string> registration::describe() const {
     summary waits;
     // Names are views into rooms and gates, so nothing of these may go before all is written.
     auto const gates = hub_.gates();
+    auto const age = [now = hub_.reactor().now()](redis::reactor::clock::time_point since) {
+        return std::chrono::duration_cast<milliseconds>(now - since);
+    };
     hub_.for_each_hold([&](hold const& one) {
         auto const& where = *one.what()->where;
         if (one.now() == hold::state::held) {
@@ -154,14 +181,25 @@ std::vector<std::string> registration::describe() const {
             line.fence = one.fence;
             holds.add(&where, line);
         } else if (one.wanted_by != nullptr) {
-            waits.add(&where, line_of(where, one.permits));
+            auto line = line_of(where, one.permits);
+            line.waited = age(one.wanted_by->since());
+            waits.add(&where, line);
         }
         // Those who share a hold wait in the room, and it is one of theirs: the one that asks for them or the one that one of them has.
-        if (auto const sharing = where.sharing(one); sharing != 0) waits.add(&where, line_of(where, 1, sharing));
+        if (auto const sharing = where.sharing(one); sharing != 0) {
+            auto line = line_of(where, 1, sharing);
+            line.waited = age(where.waits_since());
+            waits.add(&where, line);
+        }
     });
     for (auto const& gate : gates) {
         gate->for_each_visitor([&](visitor const& one) {
-            waits.add(gate.get(), {.kind = gate->word(), .use = gate->purpose(one), .name = gate->name(), .number = 1, .permits = 1});
+            waits.add(gate.get(), {.kind = gate->word(),
+                                   .use = gate->purpose(one),
+                                   .name = gate->name(),
+                                   .number = 1,
+                                   .permits = 1,
+                                   .waited = age(one.since())});
         });
     }
     auto const since = std::chrono::duration_cast<milliseconds>(hub_.owner().since().time_since_epoch()).count();
@@ -169,8 +207,9 @@ std::vector<std::string> registration::describe() const {
     auto const waiting = waits.write(false);
     return {hub_.client_id(),
             fmt::format("{}", believed.count()),
+            is_watched_ ? hub_.owner().options().prefix + ":news" : "",
             "name", hub_.owner().client_name(),
-            "host", host_name(),
+            "host", base::host_name(),
             "pid", fmt::format("{}", ::getpid()),
             "since", fmt::format("{}", since),
             "version", LOCKSTEP_VERSION,

@@ -63,8 +63,9 @@ void room::enter(waiter& who) {
     if (!owner_->is_cluster() && who.how().queues) hub_.listen();
     if (shares(who)) {
         waiting_.push_back(who);
-        if (asker_ == nullptr && tenant_ == nullptr) ask_for_all();
-        return;
+        hub_.changed();
+        if (asker_ == nullptr && tenant_ == nullptr) return ask_for_all();
+        return tell_waiting(trace_what::queued, who);
     }
     if (!who.how().queues && who.how().token.empty() && tenant_ != nullptr && tenant_->is_valid(tenant_->tenancy())) {
         return who.finish({});  // held in this very process
@@ -132,6 +133,7 @@ void room::give(hold& held, waiter& who) noexcept {
     held.wanted_by = nullptr;
     who.own = nullptr;
     auto const tenancy = held.begin_tenancy(held.fence);
+    count_grant(held, who);
     held.keep();
     who.finish(hold::make_lease(held, tenancy, held.fence));
 }
@@ -147,6 +149,10 @@ void room::refused(hold& held) noexcept {
 
 void room::queued(hold& held) noexcept {
     stop_watching();
+    if (!std::exchange(held.was_queued, true)) {
+        hub_.changed();
+        tell(trace_what::queued, held);
+    }
     if (!held.hold_hook::is_linked()) queue_.push_back(held);
     if (&queue_.front() == &held) look_in_time(held);
     if (owner_->is_cluster() && !std::exchange(listening_, true)) {
@@ -216,6 +222,7 @@ bool room::may_pass(hold const& held) const noexcept {
 
 void room::released(hold& held) noexcept {
     held.end_tenancy(hold::ending::released);
+    count_end(held, trace_what::released);
     if (tenant_ != &held) return held.give_back();
     if (may_pass(held)) {
         ++held.passes;
@@ -236,6 +243,7 @@ void room::lost(hold& held) noexcept {
 }
 
 void room::detached(hold& held) noexcept {
+    count_end(held, trace_what::released, "detached");
     if (tenant_ != &held) return;
     tenant_ = nullptr;
     if (!waiting_.empty()) ask_for_all();
@@ -267,6 +275,78 @@ void room::no_longer_watched(hold& held) noexcept {
     if (watching_ != &held) return;
     watching_ = nullptr;
     look_by_ = waiter::clock::time_point::max();
+}
+
+// ---- for people
+
+counts& room::count() { return hub_.counting().open(tally_, kind_, name_); }
+
+// With the time of the turn: nothing is asked of a clock or a server for this.
+void room::count_grant(hold& held, waiter& who) noexcept {
+    auto const now = owner_->home().now();
+    held.tenant_since = now;
+    held.trace = std::move(who.trace);
+    hub_.changed();
+    if (hub_.is_monitored()) {
+        auto& sum = count();
+        ++sum.acquisitions;
+        // Queued here or there: before its hold was asked for, behind another, or at the server.
+        if (held.was_queued || held.passes != 0 || who.since() < held.asked_at) ++sum.waits;
+        sum.waited.add(now - who.since());
+    }
+    if (hub_.tracing().is_on()) {
+        held.waited = std::chrono::duration_cast<std::chrono::microseconds>(now - who.since());
+        tell(trace_what::acquired, held);
+    }
+}
+
+void room::count_end(hold& held, trace_what how, std::string_view why) noexcept {
+    hub_.changed();
+    if (hub_.is_monitored()) count().held.add(owner_->home().now() - held.tenant_since);
+    tell(how, held, why);
+}
+
+void room::count_loss(hold& held, std::string_view why) noexcept {
+    if (hub_.is_closing()) return count_end(held, trace_what::released, why);
+    if (hub_.is_monitored()) ++count().losses;
+    count_end(held, trace_what::lost, why);
+}
+
+void room::gave_up(waiter const& who, trace_what how) noexcept {
+    hub_.changed();
+    if (hub_.is_monitored() && how == trace_what::timed_out) ++count().timeouts;
+    tell_waiting(how, who);
+}
+
+void room::tell(trace_what what, hold const& held, std::string_view detail) noexcept {
+    if (!hub_.tracing().is_on()) return;
+    bool const has_it = what != trace_what::queued;
+    hub_.tracing().tell({.what = what,
+                        .kind = kind_.word,
+                        .use = use_of(kind_, held.permits),
+                        .name = name_,
+                        .hold = held.id(),
+                        .fence = has_it ? held.fence : 0,
+                        .permits = held.permits,
+                        .waited = has_it ? held.waited : std::chrono::microseconds{0},
+                        .held = has_it ? std::chrono::duration_cast<std::chrono::microseconds>(owner_->home().now() - held.tenant_since)
+                                       : std::chrono::microseconds{0},
+                        .at = std::chrono::system_clock::time_point{milliseconds{server_now()}},
+                        .trace = held.trace ? std::string_view{*held.trace} : std::string_view{},
+                        .detail = detail});
+}
+
+void room::tell_waiting(trace_what what, waiter const& who) noexcept {
+    if (!hub_.tracing().is_on()) return;
+    auto const amount = who.what().amount;
+    hub_.tracing().tell({.what = what,
+                        .kind = kind_.word,
+                        .use = use_of(kind_, amount),
+                        .name = name_,
+                        .permits = amount,
+                        .waited = std::chrono::duration_cast<std::chrono::microseconds>(owner_->home().now() - who.since()),
+                        .at = std::chrono::system_clock::time_point{milliseconds{server_now()}},
+                        .trace = who.trace ? std::string_view{*who.trace} : std::string_view{}});
 }
 
 // ---- pushes in a Cluster

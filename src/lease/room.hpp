@@ -8,8 +8,11 @@
 
 #include "lease/kind.hpp"
 #include "lease/server_clock.hpp"
+#include "lease/tally.hpp"
 #include "lease/waiter.hpp"
 #include "redis/subscriptions.hpp"
+
+#include <lockstep/trace.hpp>
 
 #include <boost/intrusive/list.hpp>
 
@@ -65,6 +68,11 @@ public:
     void no_longer_watched(hold& held) noexcept;
     void no_longer_queued(hold& held) noexcept;
 
+    // For people: what is counted and told.
+    void tell(trace_what what, hold const& held, std::string_view detail = {}) noexcept;
+    void gave_up(waiter const& who, trace_what how) noexcept;  ///< its time is over, or it was cancelled
+    void count_loss(hold& held, std::string_view why) noexcept;
+
     void learn(std::int64_t server_ms) noexcept;
     std::int64_t server_now() const noexcept;
     /// The client closes, or can't go on: all who wait end with this error.
@@ -75,6 +83,9 @@ public:
         return &one == asker_ || &one == tenant_ ? static_cast<std::int64_t>(waiting_.size()) : 0;
     }
 
+    /// Since when the first of them does.
+    waiter::clock::time_point waits_since() const noexcept { return waiting_.front().since(); }
+
 private:
     bool shares(waiter const& who) const noexcept;
     void ask_for_all() noexcept;
@@ -82,6 +93,10 @@ private:
     bool may_pass(hold const& held) const noexcept;
     std::chrono::milliseconds budget_of(hold const& held) const noexcept;
     void stop_watching() noexcept;
+    counts& count();
+    void count_grant(hold& held, waiter& who) noexcept;
+    void count_end(hold& held, trace_what how, std::string_view why = {}) noexcept;
+    void tell_waiting(trace_what what, waiter const& who) noexcept;
     void look_in_time(hold& first) noexcept;
 
     // Cluster: its own channel.
@@ -108,7 +123,7 @@ private:
     hold_list queue_;           // holds that wait at the server, as they came; the first looks again
     hold* watching_ = nullptr;  // looks when nobody of the queue does
     waiter::clock::time_point look_by_ = waiter::clock::time_point::max();  // something was handed on: has it arrived by then?
-    std::uint64_t seen_fence_ = 0;
+    std::shared_ptr<tally> tally_;
     waiter::clock::time_point last_contact_{};
     server_clock clock_;
 };

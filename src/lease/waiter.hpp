@@ -13,6 +13,7 @@
 #include <lockstep/lease.hpp>
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace lockstep::engine {
@@ -25,7 +26,7 @@ public:
         std::string_view token{};  ///< to adopt instead; must live as long as this
     };
 
-    waiter(std::shared_ptr<target const> what, terms how) noexcept;
+    waiter(std::shared_ptr<target const> what, terms how);
     ~waiter() {
         withdraw();
         hold::drop_unused(lease_);  // its frame is destroyed between the grant and its resumption
@@ -42,6 +43,7 @@ public:
     void finish(lease granted) noexcept;
 
     hold* own = nullptr;  ///< its own place at the server, where it does not share one
+    std::unique_ptr<std::string> trace;  ///< what its `trace_scope` said
 
 private:
     std::shared_ptr<detail::core> const& owner() const noexcept override;
@@ -49,6 +51,7 @@ private:
     void enter() override;
     void leave() noexcept override;
     void time_is_over() noexcept override;
+    void is_cancelled() noexcept override;
 
     std::shared_ptr<target const> target_;
     terms how_;

@@ -3,14 +3,16 @@
   KEYS[2]  clients  sorted set of ids by when they were last heard of, in ms
   ARGV[1]  id       of the client
   ARGV[2]  time_ms  how long this is believed
-  ARGV[3..]         fields and values of the client's hash
+  ARGV[3]  news     channel on which somebody waits for that; '': nobody does
+  ARGV[4..]         fields and values of the client's hash
   Returns  now_ms
 ]]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('HSET', KEYS[1], unpack(ARGV, 3))
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('ZADD', KEYS[2], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[2])
-redis.call('PEXPIRE', KEYS[2], ARGV[2])
+local call = redis.call
+--#include server_time
+call('HSET', KEYS[1], 'said', now, unpack(ARGV, 4))
+call('PEXPIRE', KEYS[1], ARGV[2])
+call('ZADD', KEYS[2], now, ARGV[1])
+call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[2])
+call('PEXPIRE', KEYS[2], ARGV[2])
+if ARGV[3] ~= '' then redis.pcall('PUBLISH', ARGV[3], ARGV[1]) end
 return now

@@ -52,6 +52,10 @@ public:
     }
 
 private:
+    void jumped() override {
+        for (auto& one : sessions_) one.open = false;
+    }
+
     void step() {
         world_moves();
         hear();
@@ -162,6 +166,10 @@ public:
     }
 
 private:
+    void jumped() override {
+        for (auto& one : sessions_) one.open = false;
+    }
+
     void step() {
         world_moves();
         hear();

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <regex>
 
 namespace lockstep::test {
 namespace {
@@ -33,10 +34,18 @@ protected:
         }
         return {};
     }
+    // Of `waits` without how long they wait, which is in `waited`.
     std::string field(std::string const& name, std::string const& which) {
         auto const key = key_of(name);
-        return key.empty() ? "(not registered)" : server.must({"HGET", key, which}).text;
+        if (key.empty()) return "(not registered)";
+        auto const text = server.must({"HGET", key, which}).text;
+        static std::regex const line{R"(^(\w+ \w+ \d+ \d+) (\d+) )", std::regex::multiline};
+        if (which != "waits") return text;
+        waited = -1;
+        if (std::smatch found; std::regex_search(text, found, line)) waited = std::stoll(found[2]);
+        return std::regex_replace(text, line, "$1 ");
     }
+    std::int64_t waited = -1;  // ms, in the first line of the `waits` that was read last
     // It is said a second after the first use, and every ten.
     bool soon(std::string const& name, std::string const& which, std::string const& value) {
         return eventually([&] { return field(name, which) == value; }, 15s);
@@ -69,11 +78,14 @@ TEST_F(lease_registration, says_who_a_client_is_and_what_it_holds_and_waits_for)
         begun next{mutex(b, "a name%").async_acquire()};
         ASSERT_TRUE(soon("waits", "waiting", "1"));
         EXPECT_EQ(field("waits", "waits"), "lock owner 1 1 a name%25\n");
+        EXPECT_GE(waited, 900) << "it was said a second later";
+        EXPECT_LT(waited, 30'000);
         b.close();
         EXPECT_EQ(ids().size(), 1U) << "it has taken its leave";
     }
     EXPECT_EQ(ids().size(), 0U);
-    EXPECT_EQ(server.must({"DBSIZE"}).integer, 1) << "the lock's";
+    EXPECT_EQ(server.must({"DBSIZE"}).integer, 2) << "the lock's, and what was counted";
+    EXPECT_EQ(server.must({"HGET", "lockstep:{statistics}:names", "lock"}).text.substr(0, 2), "1 ");
 }
 
 TEST_F(lease_registration, knows_since_when_a_client_is_there_and_not_since_when_it_holds_something) {

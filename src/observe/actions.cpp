@@ -1,0 +1,194 @@
+#include "base/host.hpp"
+#include "lease/kind.hpp"
+#include "observe/picture.hpp"
+#include "scripts/all.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/monitor.hpp>
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <utility>
+
+// What a monitor can do to a hold, and the record of who did it: <prefix>:{audit}:log, a stream of the last 10,000 or so. An action is
+// written before it is done, and its outcome behind it as an entry that names the first (`of`).
+
+namespace lockstep {
+namespace {
+
+using observe::reader;
+
+struct deed {
+    std::string action;
+    hold_info which;
+    bool force;
+    std::string by;
+    std::string reason;
+};
+
+std::string this_user() {
+    std::array<char, 1'024> room{};
+    passwd entry{};
+    passwd* found = nullptr;
+    if (::getpwuid_r(::geteuid(), &entry, room.data(), room.size(), &found) == 0 && found != nullptr) return found->pw_name;
+    return std::to_string(::geteuid());
+}
+
+std::string owner_text(client_info const& who) {
+    return who.name.empty() ? who.id : fmt::format("{} {} {}", who.name, who.host, who.pid);
+}
+
+task<std::string> write_entry(reader from, std::vector<std::string> fields) {
+    auto const key = from.key("audit", "log");
+    std::vector<std::string> words{"XADD", key, "MAXLEN", "~", "10000", "*"};
+    words.insert(words.end(), fields.begin(), fields.end());
+    auto writing = from.at(key, std::move(words));
+    auto const said = co_await std::move(writing);
+    co_return std::string{said.text()};
+}
+
+task<std::string> write_deed(reader from, deed const& what) {
+    std::vector<std::string> fields{"action", what.action, "name", what.which.name, "kind", what.which.kind, "hold", what.which.id,
+                                    "fence",  std::to_string(what.which.fence), "owner", owner_text(what.which.owner), "by", what.by};
+    if (!what.reason.empty()) fields.insert(fields.end(), {"reason", what.reason});
+    return write_entry(std::move(from), std::move(fields));
+}
+
+task<std::int64_t> publish(reader from, std::string hold, char mark) {
+    auto sending = from.command(-1, {"PUBLISH", from.prefix() + ":wake:" + std::string{observe::client_of(hold)}, mark + hold});
+    auto const said = co_await std::move(sending);
+    co_return said.integer();
+}
+
+/// As the lock's own client would have it in a Cluster, or elsewhere.
+std::string rules_of(reader const& from, std::string const& key) {
+    auto const channel = from.owner()->is_cluster() ? key.substr(0, key.rfind(':')) + ":wake:" : from.prefix() + ":wake:";
+    return fmt::format("500 3600000 {}", channel);
+}
+
+task<bool> run_release(reader from, deed what) {
+    auto const* const kind = engine::find_kind(what.which.kind);
+    auto looking = observe::take_picture(from, observe::survey_terms{{.name = what.which.name, .waiters = 0}});
+    auto const seen = co_await std::move(looking);
+    hold_info now;
+    auto const current = observe::describe(seen);
+    for (auto const& one : current.holds) {
+        if (one.id == what.which.id && one.kind == what.which.kind) now = one;
+    }
+    if (now.id.empty()) co_return false;
+    if (!what.force && !now.stale) {
+        throw invalid_argument_error(fmt::format("'{}' is held by {} {} (pid {}), which is there, as far as is known here: have it released "
+                                                 "there, ask for it, or use force",
+                                                 now.name, now.owner.name.empty() ? "client" : now.owner.name,
+                                                 now.owner.name.empty() ? now.owner.id : "on " + now.owner.host, now.owner.pid));
+    }
+    what.which = now;
+    auto noting = write_deed(from, what);
+    auto const entry = co_await std::move(noting);
+    auto const key = from.key(now.name, now.kind);
+    auto ending = from.script(kind->is_pool ? scripts::pool_evict : scripts::lock_evict, {key}, {now.id, rules_of(from, key)});
+    auto const said = co_await std::move(ending);
+    bool const done = said[0].text() == "released";
+    if (done) {
+        auto telling = publish(from, now.id, '!');
+        co_await std::move(telling);
+    }
+    std::vector<std::string> fields{"of", entry, "outcome", done ? "done" : "gone"};
+    auto closing = write_entry(from, std::move(fields));
+    co_await std::move(closing);
+    co_return done;
+}
+
+task<bool> run_ask(reader from, deed what) {
+    auto noting = write_deed(from, what);
+    auto const entry = co_await std::move(noting);
+    auto telling = publish(from, what.which.id, '~');
+    bool const heard = co_await std::move(telling) > 0;
+    std::vector<std::string> fields{"of", entry, "outcome", heard ? "done" : "unheard"};
+    auto closing = write_entry(from, std::move(fields));
+    co_await std::move(closing);
+    co_return heard;
+}
+
+deed checked(reader const& from, hold_info which, release_options const& options, std::string action) {
+    from.key(which.name, which.kind);
+    if (engine::find_kind(which.kind) == nullptr || which.id.find('.') == std::string::npos) {
+        throw invalid_argument_error(fmt::format("'{}' of kind '{}' is no hold that could be ended; take one that active() shows", which.id, which.kind));
+    }
+    auto by = options.by.empty() ? this_user() + '@' + base::host_name() : std::string{options.by};
+    return {std::move(action), std::move(which), options.force, std::move(by), std::string{options.reason}};
+}
+
+audit_entry read_entry(std::string_view id, reply_view fields) {
+    audit_entry one;
+    one.id = id;
+    std::int64_t ms = 0;
+    std::from_chars(id.data(), id.data() + id.size(), ms);
+    one.at = std::chrono::system_clock::time_point{std::chrono::milliseconds{ms}};
+    one.outcome = "requested";
+    for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+        auto const field = fields[i].text();
+        auto const value = fields[i + 1].text();
+        if (field == "action") one.action = value;
+        if (field == "name") one.name = value;
+        if (field == "kind") one.kind = value;
+        if (field == "hold") one.hold = value;
+        if (field == "owner") one.owner = value;
+        if (field == "by") one.by = value;
+        if (field == "reason") one.reason = value;
+        if (field == "fence") std::from_chars(value.data(), value.data() + value.size(), one.fence);
+    }
+    return one;
+}
+
+task<std::vector<audit_entry>> read_audit(reader from, std::size_t most) {
+    auto const key = from.key("audit", "log");
+    // An outcome stands behind what it belongs to, so it is read first.
+    auto asking = from.at(key, {"XREVRANGE", key, "+", "-", "COUNT", std::to_string(std::min<std::size_t>(2 * most, 20'000))});
+    auto const said = co_await std::move(asking);
+    std::map<std::string, std::string> outcomes;
+    std::vector<audit_entry> all;
+    for (auto const entry : said) {
+        auto const fields = entry[1];
+        if (fields.size() == 4 && fields[0].text() == "of") {
+            outcomes.emplace(fields[1].text(), fields[3].text());
+        } else if (all.size() < most) {
+            all.push_back(read_entry(entry[0].text(), fields));
+            if (auto const known = outcomes.find(all.back().id); known != outcomes.end()) all.back().outcome = known->second;
+        }
+    }
+    co_return all;
+}
+
+reader reader_of(client& by) {
+    auto const& core = detail::core_access::of(by);
+    core->require_same_process();
+    return reader{core};
+}
+
+}  // namespace
+
+task<bool> monitor::async_release(hold_info which, release_options options) {
+    auto from = reader_of(*client_);
+    auto what = checked(from, std::move(which), options, options.force ? "force-release" : "release");
+    return run_release(std::move(from), std::move(what));
+}
+bool monitor::release(hold_info const& which, release_options options) { return sync_wait(async_release(which, options)); }
+
+task<bool> monitor::async_ask(hold_info which, release_options options) {
+    auto from = reader_of(*client_);
+    auto what = checked(from, std::move(which), options, "ask");
+    return run_ask(std::move(from), std::move(what));
+}
+bool monitor::ask(hold_info const& which, release_options options) { return sync_wait(async_ask(which, options)); }
+
+task<std::vector<audit_entry>> monitor::async_audit(std::size_t most) { return read_audit(reader_of(*client_), most); }
+std::vector<audit_entry> monitor::audit(std::size_t most) { return sync_wait(async_audit(most)); }
+
+}  // namespace lockstep

@@ -1,0 +1,180 @@
+#include "lease/pause.hpp"
+#include "observe/picture.hpp"
+
+#include <lockstep/monitor.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <utility>
+
+// why(): from a name to those who hold it, from them to what they wait for, and so on. What a client waits for it says itself, so those on
+// the way are asked to say it anew.
+
+namespace lockstep {
+namespace {
+
+using namespace std::chrono_literals;
+using link = explanation::link;
+using observe::reader;
+using std::chrono::milliseconds;
+
+constexpr std::size_t most_names = 200;
+constexpr milliseconds patience{300};
+
+/// The census of these clients, after all that can answer have said something new.
+task<observe::census> ask_anew(reader from, std::vector<std::string> ids) {
+    auto counting = observe::take_census(from, ids);
+    auto before = co_await std::move(counting);
+    std::vector<std::string> reachable;
+    for (auto const& [id, one] : before) {
+        if (one.is.connected) reachable.push_back(id);
+    }
+    auto asking = observe::nudge(from, reachable, 1ms);
+    co_await std::move(asking);
+    auto const until = std::chrono::steady_clock::now() + patience;
+    while (!reachable.empty() && std::chrono::steady_clock::now() < until) {
+        engine::pause rest{from.owner(), 10ms};
+        co_await rest;
+        auto looking = observe::take_census(from, reachable);
+        auto now = co_await std::move(looking);
+        std::erase_if(reachable, [&](std::string const& id) {
+            auto const found = now.find(id);
+            if (found != now.end() && found->second.said_ms <= before[id].said_ms) return false;
+            if (found != now.end()) before[id] = std::move(found->second);
+            return true;
+        });
+    }
+    co_return before;
+}
+
+std::string describe(client_info const& who) {
+    if (who.name.empty()) return fmt::format("client {}", who.id);
+    return fmt::format("{} (pid {} on {})", who.name, who.pid, who.host);
+}
+
+std::string as_time(milliseconds time) {
+    if (time < 10s) return fmt::format("{:.1f} s", static_cast<double>(time.count()) / 1'000);
+    if (time < 2min) return fmt::format("{} s", time / 1s);
+    if (time < 2h) return fmt::format("{} min", time / 1min);
+    return fmt::format("{} h", time / 1h);
+}
+
+/// Rings among the links, each found once: walks from every client and keeps the walks that come back to their beginning, where that is the
+/// smallest id of the ring.
+std::vector<std::vector<link>> find_rings(std::vector<link> const& links) {
+    std::multimap<std::string, link const*> from;
+    for (auto const& one : links) {
+        if (one.waiter.id != one.holder.id) from.emplace(one.waiter.id, &one);
+    }
+    std::vector<std::vector<link>> rings;
+    std::vector<link const*> path;
+    std::set<std::string> on_path;
+    std::size_t steps = 0;
+    auto const walk = [&](auto const& self, std::string const& start, std::string const& at) -> void {
+        auto const [first, last] = from.equal_range(at);
+        for (auto one = first; one != last && rings.size() < 20 && ++steps < 100'000; ++one) {
+            auto const& next = one->second->holder.id;
+            if (next < start || on_path.contains(next)) {
+                if (next != start) continue;
+                rings.emplace_back();
+                for (auto const* const part : path) rings.back().push_back(*part);
+                rings.back().push_back(*one->second);
+                continue;
+            }
+            path.push_back(one->second);
+            on_path.insert(next);
+            self(self, start, next);
+            on_path.erase(next);
+            path.pop_back();
+        }
+    };
+    std::set<std::string> starts;
+    for (auto const& [id, one] : from) starts.insert(id);
+    for (auto const& start : starts) {
+        on_path = {start};
+        walk(walk, start, start);
+    }
+    return rings;
+}
+
+task<explanation> explain(reader from, std::string name) {
+    explanation made;
+    made.name = name;
+    std::set<std::string> asked;    // clients
+    std::set<std::string> visited;  // names
+    std::deque<std::string> next{name};
+    observe::census people;
+    std::map<std::string, std::vector<hold_info>> holds;
+    while (!next.empty() && visited.size() < most_names) {
+        auto const at = std::move(next.front());
+        next.pop_front();
+        if (!visited.insert(at).second) continue;
+        auto looking = observe::take_picture(from, observe::survey_terms{{.name = at, .waiters = at == name ? 1'000U : 0U}});
+        auto const seen = co_await std::move(looking);
+        auto here = observe::describe(seen);
+        if (at == name) made.waits = here.waits;
+        std::vector<std::string> unknown;
+        for (auto const& one : here.holds) {
+            if (asked.insert(one.owner.id).second) unknown.push_back(one.owner.id);
+        }
+        auto asking = ask_anew(from, unknown);
+        auto answers = co_await std::move(asking);
+        for (auto const& [id, one] : answers) {
+            for (auto const& wait : one.waits) next.push_back(wait.name);
+        }
+        people.merge(std::move(answers));
+        holds[at] = std::move(here.holds);
+    }
+    made.holds = holds[name];
+    for (auto const& [id, one] : people) {
+        for (auto const& wait : one.waits) {
+            for (auto const& held : holds[wait.name]) {
+                if (held.kind == wait.kind) made.chain.push_back({one.is, wait.name, wait.kind, held.owner});
+            }
+        }
+    }
+    made.cycles = find_rings(made.chain);
+    co_return made;
+}
+
+}  // namespace
+
+task<explanation> monitor::async_why(std::string_view name) {
+    auto const& core = detail::core_access::of(*client_);
+    core->require_same_process();
+    reader from{core};
+    from.key(name, "lock");  // throws where it is no name
+    return explain(std::move(from), std::string{name});
+}
+explanation monitor::why(std::string_view name) { return sync_wait(async_why(name)); }
+
+std::string explanation::text() const {
+    std::string out;
+    auto const line = [&](std::string const& more) { out += more + '\n'; };
+    if (holds.empty() && waits.empty()) return fmt::format("Nobody holds '{}', and nobody waits for it.\n", name);
+    if (holds.empty()) line(fmt::format("Nobody holds '{}'.", name));
+    for (auto const& one : holds) {
+        auto const state = one.offered ? std::string{"it was offered, and is not claimed yet"}
+                                       : fmt::format("for {} so far, fence {}, {} left unless it is renewed", as_time(one.held_for), one.fence,
+                                                     as_time(one.remaining));
+        line(fmt::format("'{}' ({} {}) is held by {}: {}.", name, one.kind, one.use, describe(one.owner), state));
+        if (one.stale) line("  Its owner is gone. It ends by itself when its time is over, or at once with: lockstep release.");
+    }
+    for (auto const& one : waits) {
+        auto const since = one.waiting_for ? fmt::format(" for {}", as_time(*one.waiting_for)) : std::string{};
+        auto const place = one.position == 0 ? std::string{} : fmt::format(", place {}", one.position);
+        line(fmt::format("{} waits{}{}.", describe(one.who), since, place));
+    }
+    for (auto const& one : chain) line(fmt::format("{} itself waits for '{}' ({}), held by {}.", describe(one.waiter), one.name, one.kind, describe(one.holder)));
+    for (auto const& ring : cycles) {
+        line("Deadlock, unless one of these has another thread that lets go:");
+        for (auto const& one : ring) line(fmt::format("  {} waits for '{}', held by {}", describe(one.waiter), one.name, describe(one.holder)));
+    }
+    return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,2 @@
+// The bodies of Boost.JSON, compiled once.
+#include <boost/json/src.hpp>

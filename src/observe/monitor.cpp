@@ -1,0 +1,180 @@
+#include <lockstep/monitor.hpp>
+
+#include "lease/tally.hpp"
+#include "observe/picture.hpp"
+#include "observe/reader.hpp"
+
+#include "base/names.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+using observe::reader;
+using observe::survey_terms;
+
+reader reader_of(client& by) {
+    auto const& core = detail::core_access::of(by);
+    core->require_same_process();
+    return reader{core};
+}
+
+task<snapshot> look(reader from, survey_terms what) {
+    auto looking = observe::take_picture(std::move(from), std::move(what));
+    auto const seen = co_await std::move(looking);
+    co_return observe::describe(seen);
+}
+
+task<std::vector<hold_info>> holds_of(reader from, survey_terms what, bool stale_only) {
+    auto looking = look(std::move(from), std::move(what));
+    auto seen = co_await std::move(looking);
+    if (stale_only) std::erase_if(seen.holds, [](hold_info const& one) { return !one.stale; });
+    co_return std::move(seen.holds);
+}
+
+task<std::vector<wait_info>> waits_of(reader from, survey_terms what) {
+    auto looking = look(std::move(from), std::move(what));
+    auto seen = co_await std::move(looking);
+    co_return std::move(seen.waits);
+}
+
+task<std::vector<client_info>> clients_of(reader from) {
+    survey_terms what{{.name = "-", .waiters = 0}};
+    auto looking = look(std::move(from), std::move(what));
+    auto seen = co_await std::move(looking);
+    co_return std::move(seen.clients);
+}
+
+timing as_timing(base::histogram const& from) {
+    return {.count = from.count,
+            .average = from.average(),
+            .p50 = from.percentile(50),
+            .p95 = from.percentile(95),
+            .p99 = from.percentile(99),
+            .max = std::chrono::microseconds{static_cast<std::int64_t>(from.max_us)}};
+}
+
+name_statistics as_statistics(std::string name, std::string kind, engine::counts const& from) {
+    return {.name = std::move(name),
+            .kind = std::move(kind),
+            .acquisitions = from.acquisitions,
+            .waits = from.waits,
+            .timeouts = from.timeouts,
+            .losses = from.losses,
+            .held = as_timing(from.held),
+            .waited = as_timing(from.waited)};
+}
+
+task<std::vector<name_statistics>> statistics_of(reader from, std::string wanted) {
+    auto const key = from.key("statistics", "names");
+    std::vector<name_statistics> all;
+    engine::counts total;
+    std::unordered_set<std::string> seen;  // HSCAN may show a field twice
+    std::string cursor = "0";
+    do {
+        auto asking = from.at(key, {"HSCAN", key, cursor, "COUNT", "500"});
+        auto const said = co_await std::move(asking);
+        cursor = said[0].text();
+        auto const fields = said[1];
+        for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+            auto const field = fields[i].text();
+            auto const counted = engine::counts::from(fields[i + 1].text());
+            if (!counted || !seen.emplace(field).second) continue;
+            auto const space = field.find(' ');
+            std::string const kind{field.substr(0, space)};
+            if (space == std::string_view::npos) {
+                total.add(*counted);
+                continue;
+            }
+            auto name = base::decode_name(field.substr(space + 1));
+            if (!name || (!wanted.empty() && *name != wanted)) continue;
+            all.push_back(as_statistics(std::move(*name), kind, *counted));
+        }
+    } while (cursor != "0");
+    std::sort(all.begin(), all.end(), [](name_statistics const& a, name_statistics const& b) {
+        return std::tie(b.acquisitions, a.name, a.kind) < std::tie(a.acquisitions, b.name, b.kind);
+    });
+    all.insert(all.begin(), as_statistics({}, {}, total));
+    co_return all;
+}
+
+task<std::vector<contention_info>> contention_of(reader from, std::chrono::milliseconds limit) {
+    auto looking = look(from, survey_terms{{}});
+    auto const seen = co_await std::move(looking);
+    auto counting = statistics_of(from, {});
+    auto const counted = co_await std::move(counting);
+    std::map<std::pair<std::string, std::string>, contention_info> all;
+    auto const entry = [&](std::string const& name, std::string const& kind) -> contention_info& {
+        auto& one = all[{name, kind}];
+        one.name = name;
+        one.kind = kind;
+        return one;
+    };
+    for (auto const& one : seen.waits) {
+        auto& known = entry(one.name, one.kind);
+        ++known.queue;
+        if (known.longest_by.id.empty() || one.waiting_for > known.longest) {
+            known.longest = one.waiting_for;
+            known.longest_by = one.who;
+        }
+    }
+    for (auto const& one : seen.objects) {
+        if (one.queue != 0) entry(one.name, one.kind).queue = one.queue;
+    }
+    for (auto const& one : counted) {
+        if (one.name.empty()) continue;
+        if (all.contains({one.name, one.kind}) || one.waited.average > limit) entry(one.name, one.kind).waited = one.waited;
+    }
+    std::vector<contention_info> sorted;
+    for (auto& [key, one] : all) sorted.push_back(std::move(one));
+    std::stable_sort(sorted.begin(), sorted.end(), [](contention_info const& a, contention_info const& b) {
+        return std::tie(b.longest, b.queue, b.waited.average) < std::tie(a.longest, a.queue, a.waited.average);
+    });
+    co_return sorted;
+}
+
+/// Names as users give them; the empty one means all.
+std::string checked(std::string_view name) {
+    if (!name.empty()) base::encode_name(name);
+    return std::string{name};
+}
+
+}  // namespace
+
+task<snapshot> monitor::async_snapshot(snapshot_options options) {
+    checked(options.name);
+    return look(reader_of(*client_), survey_terms{options});
+}
+snapshot monitor::snapshot(snapshot_options options) { return sync_wait(async_snapshot(options)); }
+
+task<std::vector<hold_info>> monitor::async_active(std::string_view name) {
+    checked(name);
+    return holds_of(reader_of(*client_), survey_terms{{.name = name, .waiters = 0}}, false);
+}
+std::vector<hold_info> monitor::active(std::string_view name) { return sync_wait(async_active(name)); }
+
+task<std::vector<wait_info>> monitor::async_waiters(std::string_view name) {
+    checked(name);
+    return waits_of(reader_of(*client_), survey_terms{{.name = name, .waiters = 1'000}});
+}
+std::vector<wait_info> monitor::waiters(std::string_view name) { return sync_wait(async_waiters(name)); }
+
+task<std::vector<hold_info>> monitor::async_stale() { return holds_of(reader_of(*client_), survey_terms{{.waiters = 0}}, true); }
+std::vector<hold_info> monitor::stale() { return sync_wait(async_stale()); }
+
+task<std::vector<client_info>> monitor::async_clients() { return clients_of(reader_of(*client_)); }
+std::vector<client_info> monitor::clients() { return sync_wait(async_clients()); }
+
+task<std::vector<name_statistics>> monitor::async_statistics(std::string_view name) { return statistics_of(reader_of(*client_), checked(name)); }
+std::vector<name_statistics> monitor::statistics(std::string_view name) { return sync_wait(async_statistics(name)); }
+
+task<std::vector<contention_info>> monitor::async_contention(std::chrono::milliseconds limit) {
+    return contention_of(reader_of(*client_), limit);
+}
+std::vector<contention_info> monitor::contention(std::chrono::milliseconds limit) { return sync_wait(async_contention(limit)); }
+
+}  // namespace lockstep

@@ -1,0 +1,138 @@
+#include "observe/picture.hpp"
+
+#include "lease/kind.hpp"
+#include "lease/registration.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::observe {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string use_of(std::string_view kind, std::int64_t permits) {
+    auto const* const what = engine::find_kind(kind);
+    return std::string{what == nullptr ? std::string_view{} : engine::use_of(*what, permits)};
+}
+
+/// Gone for good, as far as that can be known from here, so that ending its hold harms nobody. One that is connected is not. One that said
+/// who it is says so again every ten seconds. Of one that never did, a lease that is not renewed tells: renewed ones never fall to a half.
+bool is_stale(census const& people, seen_hold const& which, std::int64_t now_ms) {
+    auto const known = people.find(client_of(which.id));
+    if (which.offered) return false;
+    if (known == people.end()) return which.ends_ms - now_ms < which.span_ms / 2;
+    auto const silent = milliseconds{now_ms - known->second.said_ms};
+    return !known->second.is.connected && silent > engine::registration::interval + milliseconds{2'000};
+}
+
+/// The server knows the end of the range that was reserved for a lock's process; which of them is in use, that one says.
+std::uint64_t fence_of(census const& people, seen_object const& where, seen_hold const& which) {
+    auto const known = people.find(client_of(which.id));
+    if (which.offered) return 0;
+    if (where.is.kind != "lock" || known == people.end()) return which.fence;
+    for (auto const& said : known->second.holds) {
+        if (said.name == where.is.name && said.kind == where.is.kind && said.fence <= which.fence && said.fence + 1'000 > which.fence) return said.fence;
+    }
+    return which.fence;
+}
+
+std::chrono::system_clock::time_point as_time(std::int64_t ms) { return std::chrono::system_clock::time_point{milliseconds{ms}}; }
+
+void add_queue(picture const& from, seen_object const& object, snapshot& into) {
+    std::map<std::string_view, std::size_t> places;  // of each client
+    for (auto const& one : object.queue) ++places[client_of(one.id)];
+    std::size_t position = 0;
+    for (auto const& one : object.queue) {
+        wait_info wait{.name = object.is.name,
+                       .kind = object.is.kind,
+                       .use = use_of(object.is.kind, one.permits),
+                       .id = one.id,
+                       .who = owner_of(from.people, one.id),
+                       .position = ++position,
+                       .permits = one.permits};
+        auto const who = from.people.find(client_of(one.id));
+        if (who != from.people.end()) {
+            for (auto const& said : who->second.waits) {
+                if (said.name != wait.name || said.kind != wait.kind || said.use != wait.use) continue;
+                wait.waiting_for = milliseconds{std::max<std::int64_t>(0, from.seen.now_ms - said.since_ms)};
+                if (places[client_of(one.id)] == 1) wait.waiters = said.waiters;
+            }
+        }
+        into.waits.push_back(std::move(wait));
+    }
+}
+
+/// Those who wait at what nobody holds are in no queue: they say so themselves.
+void add_visitors(picture const& from, seen_object const& object, object_info& shown, snapshot& into) {
+    if (engine::find_kind(object.is.kind) != nullptr) return;
+    for (auto const& [id, one] : from.people) {
+        for (auto const& said : one.waits) {
+            if (said.name != object.is.name || said.kind != object.is.kind) continue;
+            ++shown.queue;
+            into.waits.push_back({.name = said.name,
+                                  .kind = said.kind,
+                                  .use = said.use,
+                                  .who = one.is,
+                                  .waiters = said.waiters,
+                                  .permits = said.permits,
+                                  .waiting_for = milliseconds{std::max<std::int64_t>(0, from.seen.now_ms - said.since_ms)}});
+        }
+    }
+}
+
+}  // namespace
+
+client_info owner_of(census const& people, std::string_view hold) {
+    auto const found = people.find(client_of(hold));
+    if (found != people.end()) return found->second.is;
+    client_info unknown;
+    unknown.id = client_of(hold);
+    return unknown;
+}
+
+hold_info describe(picture const& from, seen_object const& where, seen_hold const& which) {
+    auto const now = from.seen.now_ms;
+    auto const granted = static_cast<std::int64_t>(which.fence / 1'000);  // a fence is the time in µs, or a little more
+    return {.name = where.is.name,
+            .kind = where.is.kind,
+            .use = use_of(where.is.kind, which.permits),
+            .id = which.id,
+            .owner = owner_of(from.people, which.id),
+            .fence = fence_of(from.people, where, which),
+            .permits = which.permits,
+            .offered = which.offered,
+            .stale = is_stale(from.people, which, now),
+            .held_for = milliseconds{which.offered ? 0 : std::max<std::int64_t>(0, now - granted)},
+            .remaining = milliseconds{std::max<std::int64_t>(0, which.ends_ms - now)},
+            .queue = where.is.queue};
+}
+
+snapshot describe(picture const& from) {
+    snapshot made;
+    made.at = as_time(from.seen.now_ms);
+    made.left_out = from.seen.left_out;
+    for (auto const& object : from.seen.objects) {
+        auto shown = object.is;
+        for (auto const& one : object.holds) made.holds.push_back(describe(from, object, one));
+        add_queue(from, object, made);
+        add_visitors(from, object, shown, made);
+        made.objects.push_back(std::move(shown));
+    }
+    for (auto const& [id, one] : from.people) made.clients.push_back(one.is);
+    std::sort(made.clients.begin(), made.clients.end(), [](client_info const& a, client_info const& b) {
+        return std::tie(a.name, a.host, a.pid, a.id) < std::tie(b.name, b.host, b.pid, b.id);
+    });
+    return made;
+}
+
+task<picture> take_picture(reader from, survey_terms what) {
+    picture made;
+    auto looking = take_survey(from, std::move(what));
+    made.seen = co_await std::move(looking);
+    auto asking = take_census(std::move(from));
+    made.people = co_await std::move(asking);
+    co_return made;
+}
+
+}  // namespace lockstep::observe

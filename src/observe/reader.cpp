@@ -1,0 +1,47 @@
+#include "observe/reader.hpp"
+
+#include "base/names.hpp"
+#include "redis/slot.hpp"
+
+#include <algorithm>
+
+namespace lockstep::observe {
+
+std::string reader::key(std::string_view name, std::string_view word) const { return base::key_name(prefix(), name, word); }
+
+redis::command_terms reader::terms(std::int16_t slot) const {
+    return {.deadline = owner_->deadline({}), .slot = owner_->is_cluster() ? slot : std::int16_t{-1}, .repeatable = true};
+}
+
+task<reply> reader::command(std::int16_t slot, std::vector<std::string> words) const {
+    std::vector<detail::argument> const arguments(words.begin(), words.end());
+    return redis::run_command(owner_->way(), arguments, terms(slot));
+}
+
+task<reply> reader::at(std::string_view key, std::vector<std::string> words) const {
+    return command(static_cast<std::int16_t>(redis::key_slot(key)), std::move(words));
+}
+
+task<reply> reader::script(scripts::script const& which, std::vector<std::string> const& keys, std::vector<std::string> const& words) const {
+    std::vector<std::string_view> const views(keys.begin(), keys.end());
+    std::vector<detail::argument> const arguments(words.begin(), words.end());
+    return redis::run_script(owner_->way(), which, views, arguments, terms(static_cast<std::int16_t>(redis::key_slot(keys.front()))));
+}
+
+task<std::vector<std::int16_t>> reader::nodes() const {
+    if (!owner_->is_cluster()) co_return std::vector<std::int16_t>{-1};
+    auto asking = command(0, {"CLUSTER", "SLOTS"});
+    auto const said = co_await std::move(asking);
+    std::vector<std::int16_t> slots;
+    std::vector<std::string> seen;
+    for (auto const range : said) {
+        auto const primary = range[2];
+        auto const id = primary.size() > 2 ? std::string{primary[2].text()} : std::string{primary[0].text()} + ':' + std::to_string(primary[1].integer());
+        if (std::find(seen.begin(), seen.end(), id) != seen.end()) continue;
+        seen.push_back(id);
+        slots.push_back(static_cast<std::int16_t>(range[0].integer()));
+    }
+    co_return slots;
+}
+
+}  // namespace lockstep::observe

@@ -1,0 +1,59 @@
+#pragma once
+
+// Reads of the server for people: commands and scripts, to every primary of a Cluster where that is needed. May be sent twice.
+
+#include "core/core.hpp"
+#include "redis/command.hpp"
+#include "scripts/script.hpp"
+
+#include <lockstep/task.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep::observe {
+
+class reader {
+public:
+    explicit reader(std::shared_ptr<detail::core> owner) : owner_(std::move(owner)) {}
+
+    std::shared_ptr<detail::core> const& owner() const noexcept { return owner_; }
+    std::string const& prefix() const noexcept { return owner_->options().prefix; }
+    std::string key(std::string_view name, std::string_view word) const;
+
+    /// To the node of that slot; -1: any.
+    task<reply> command(std::int16_t slot, std::vector<std::string> words) const;
+    /// To the node of the key, which is one of the words.
+    task<reply> at(std::string_view key, std::vector<std::string> words) const;
+    /// All keys in one slot.
+    task<reply> script(scripts::script const& which, std::vector<std::string> const& keys, std::vector<std::string> const& words) const;
+
+    /// One slot of each primary; one that is -1 outside of a Cluster.
+    task<std::vector<std::int16_t>> nodes() const;
+
+private:
+    redis::command_terms terms(std::int16_t slot) const;
+
+    std::shared_ptr<detail::core> owner_;
+};
+
+/// Runs them all, so many at a time, in order.
+template <class T>
+task<std::vector<T>> in_groups(std::vector<task<T>> works, std::size_t at_once) {
+    std::vector<T> all;
+    all.reserve(works.size());
+    for (std::size_t from = 0; from < works.size(); from += at_once) {
+        std::vector<task<T>> group;
+        for (std::size_t i = from; i < std::min(works.size(), from + at_once); ++i) group.push_back(std::move(works[i]));
+        auto running = when_all(std::move(group));
+        auto done = co_await std::move(running);
+        for (auto& one : done) all.push_back(std::move(one));
+    }
+    co_return all;
+}
+
+}  // namespace lockstep::observe

@@ -1,0 +1,192 @@
+#include "observe/survey.hpp"
+
+#include "base/names.hpp"
+#include "redis/slot.hpp"
+#include "scripts/all.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+namespace lockstep::observe {
+namespace {
+
+constexpr std::array<std::string_view, 8> kinds{"barrier", "broadcast", "event", "latch", "lock", "recursive", "semaphore", "shared"};
+
+// Small steps: none keeps the server for more than about a millisecond.
+constexpr std::size_t keys_of_a_scan = 1'000;
+constexpr std::size_t keys_of_a_script = 100;
+constexpr std::size_t holds_of_an_object = 1'000;
+constexpr std::size_t requests_at_once = 50;
+
+struct found_key {
+    std::string key, name;
+    std::string_view kind;
+};
+
+/// Nothing: not the key of an object.
+std::optional<found_key> parse_key(std::string_view key, std::string_view prefix) {
+    if (key.size() < prefix.size() + 5 || !key.starts_with(prefix) || key.substr(prefix.size(), 2) != ":{") return std::nullopt;
+    auto const end = key.rfind("}:");
+    if (end == std::string_view::npos || end < prefix.size() + 2) return std::nullopt;
+    auto const kind = std::find(kinds.begin(), kinds.end(), key.substr(end + 2));
+    auto name = base::decode_name(key.substr(prefix.size() + 2, end - prefix.size() - 2));
+    if (kind == kinds.end() || !name || name->empty()) return std::nullopt;
+    return found_key{std::string{key}, std::move(*name), *kind};
+}
+
+/// MATCH takes a pattern, and a prefix may have characters that mean something there.
+std::string as_pattern(std::string_view text) {
+    std::string out;
+    for (char const one : text) {
+        if (std::string_view{"*?[]\\"}.find(one) != std::string_view::npos) out += '\\';
+        out += one;
+    }
+    return out;
+}
+
+task<std::vector<found_key>> scan_node(reader from, std::int16_t slot, std::string pattern) {
+    std::vector<found_key> found;
+    std::unordered_set<std::string> known;
+    auto const match = as_pattern(from.prefix()) + ":{*";
+    std::string cursor = "0";
+    do {
+        auto asking = from.command(slot, {"SCAN", cursor, "MATCH", match, "COUNT", std::to_string(keys_of_a_scan)});
+        auto const said = co_await std::move(asking);
+        cursor = said[0].text();
+        for (auto const key : said[1]) {
+            auto one = parse_key(key.text(), from.prefix());
+            if (!one || (!pattern.empty() && ::fnmatch(pattern.c_str(), one->name.c_str(), 0) != 0)) continue;
+            if (known.insert(one->key).second) found.push_back(std::move(*one));
+        }
+    } while (cursor != "0");
+    co_return found;
+}
+
+task<std::vector<found_key>> find_keys(reader from, survey_terms const& what) {
+    std::vector<found_key> all;
+    if (!what.name.empty()) {
+        for (auto const kind : kinds) all.push_back({from.key(what.name, kind), what.name, kind});
+        co_return all;
+    }
+    auto asking = from.nodes();
+    auto const nodes = co_await std::move(asking);
+    std::vector<task<std::vector<found_key>>> scans;
+    for (auto const slot : nodes) scans.push_back(scan_node(from, slot, what.pattern));
+    auto scanning = when_all(std::move(scans));
+    auto lists = co_await std::move(scanning);
+    for (auto& list : lists) std::move(list.begin(), list.end(), std::back_inserter(all));
+    std::sort(all.begin(), all.end(), [](found_key const& a, found_key const& b) { return std::tie(a.name, a.kind) < std::tie(b.name, b.kind); });
+    // While a slot moves, both nodes may have shown a key.
+    all.erase(std::unique(all.begin(), all.end(), [](found_key const& a, found_key const& b) { return a.key == b.key; }), all.end());
+    co_return all;
+}
+
+std::uint64_t as_number(std::string_view text) {
+    std::uint64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
+
+std::optional<seen_object> read_object(found_key const& key, reply_view said) {
+    auto const format = said[0].text();
+    if (format.empty()) return std::nullopt;
+    seen_object one;
+    one.key = key.key;
+    one.is.name = key.name;
+    one.is.kind = key.kind;
+    one.is.queue = static_cast<std::size_t>(std::max<std::int64_t>(0, said[1].integer()));
+    one.is.count = said[2].integer();
+    one.is.taken = said[3].integer();
+    one.is.holders = static_cast<std::size_t>(std::max<std::int64_t>(0, said[4].integer()));
+    for (std::size_t i = 5; i + 5 < said.size(); i += 6) {
+        one.holds.push_back({.id = std::string{said[i].text()},
+                             .permits = said[i + 1].integer(),
+                             .fence = as_number(said[i + 2].text()),
+                             .ends_ms = said[i + 3].integer(),
+                             .span_ms = said[i + 4].integer(),
+                             .offered = said[i + 5].text() != "held"});
+    }
+    return one;
+}
+
+/// Keys that one script may read together.
+std::vector<std::vector<found_key>> grouped(std::vector<found_key> keys, bool by_slot) {
+    std::map<unsigned, std::vector<found_key>> slots;
+    for (auto& one : keys) slots[by_slot ? redis::key_slot(one.key) : 0U].push_back(std::move(one));
+    std::vector<std::vector<found_key>> groups;
+    for (auto& [slot, all] : slots) {
+        for (std::size_t from = 0; from < all.size(); from += keys_of_a_script) {
+            auto const to = std::min(all.size(), from + keys_of_a_script);
+            groups.emplace_back(std::make_move_iterator(all.begin() + static_cast<std::ptrdiff_t>(from)),
+                                std::make_move_iterator(all.begin() + static_cast<std::ptrdiff_t>(to)));
+        }
+    }
+    return groups;
+}
+
+task<void> read_queues(reader from, survey& into, std::size_t most) {
+    std::vector<std::size_t> whose;
+    std::vector<task<reply>> questions;
+    for (std::size_t i = 0; i < into.objects.size(); ++i) {
+        if (into.objects[i].is.queue == 0 || most == 0) continue;
+        whose.push_back(i);
+        questions.push_back(from.script(scripts::queue_read, {into.objects[i].key}, {std::to_string(std::min<std::size_t>(most, 1'000))}));
+    }
+    auto asking = in_groups(std::move(questions), requests_at_once);
+    auto const answers = co_await std::move(asking);
+    for (std::size_t i = 0; i < whose.size(); ++i) {
+        for (std::size_t at = 0; at + 1 < answers[i].size(); at += 2) {
+            into.objects[whose[i]].queue.push_back({.id = std::string{answers[i][at].text()},
+                                                    .permits = static_cast<std::int64_t>(as_number(answers[i][at + 1].text()))});
+        }
+    }
+}
+
+}  // namespace
+
+std::string_view client_of(std::string_view hold) noexcept { return hold.substr(0, hold.find('.')); }
+
+task<survey> take_survey(reader from, survey_terms what) {
+    survey made;
+    auto finding = find_keys(from, what);
+    auto keys = co_await std::move(finding);
+    if (keys.size() > what.limit) {
+        made.left_out = keys.size() - what.limit;
+        keys.resize(what.limit);
+    }
+    auto const groups = grouped(std::move(keys), from.owner()->is_cluster());
+    std::vector<task<reply>> questions;
+    for (auto const& group : groups) {
+        std::vector<std::string> names;
+        for (auto const& one : group) names.push_back(one.key);
+        questions.push_back(from.script(scripts::survey, names, {std::to_string(holds_of_an_object)}));
+    }
+    if (questions.empty()) {
+        auto asking = from.command(0, {"TIME"});
+        auto const time = co_await std::move(asking);
+        made.now_ms = static_cast<std::int64_t>(as_number(time[0].text()) * 1'000 + as_number(time[1].text()) / 1'000);
+        co_return made;
+    }
+    auto asking = in_groups(std::move(questions), requests_at_once);
+    auto const answers = co_await std::move(asking);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        made.now_ms = std::max(made.now_ms, answers[i][0].integer());
+        for (std::size_t k = 0; k < groups[i].size(); ++k) {
+            if (auto one = read_object(groups[i][k], answers[i][k + 1])) made.objects.push_back(std::move(*one));
+        }
+    }
+    std::sort(made.objects.begin(), made.objects.end(),
+              [](seen_object const& a, seen_object const& b) { return std::tie(a.is.name, a.is.kind) < std::tie(b.is.name, b.is.kind); });
+    auto reading = read_queues(from, made, what.waiters);
+    co_await std::move(reading);
+    co_return made;
+}
+
+}  // namespace lockstep::observe

@@ -1,0 +1,19 @@
+--[[ lock_evict: end somebody else's hold of a lock. The next in line is offered it, and no fence that was given so far is given again.
+  KEYS[1]  lock   hash
+  ARGV[1]  hold   id of the hold
+  ARGV[2]  rules  as in lock_acquire
+  Returns  {'released', now_ms} | {'gone', now_ms}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
+]]
+local call, hold, rules = redis.call, ARGV[1], ARGV[2]
+--#include server_time
+--#include lock_state
+--#include queue
+--#include next_in_line
+--#include lock_pass_on
+if owner ~= hold or ends <= now then return {'gone', now} end
+owner, last = nil, math.max(last + 1, us)
+set = {'f', last}
+if head then pass_on() end
+commit_all()
+return {'released', now}

@@ -1,5 +1,7 @@
 #include "dashboard/feed.hpp"
 
+#include "dashboard/text.hpp"
+
 #include <boost/asio/post.hpp>
 #include <boost/json.hpp>
 
@@ -91,7 +93,7 @@ void feed::start_watch() {
         boost::asio::post(self->io_, [self, made = std::move(made), why = std::move(why)] {
             self->starting_ = false;
             self->watch_ = made;
-            if (why) self->troubled(why);
+            if (why && !self->ready_) self->troubled(why);  // later the watch says so, and says when it is over
         });
     });
 }
@@ -120,7 +122,7 @@ void feed::apply() {
     }
     if (closed_ || !now) return;
     bool const news = state_.update(*now);
-    troubled(std::nullopt);
+    troubled(now->trouble.empty() ? std::nullopt : std::optional{now->trouble});
     if (!news && ready_) return;
     ready_ = true;
     auto const all = pages_;  // one that is slow may leave
@@ -143,7 +145,7 @@ void feed::sample() {
         boost::asio::post(self->io_, [self, total = std::move(total), why = std::move(why)] {
             self->sampling_ = false;
             if (self->closed_) return;
-            self->troubled(why);
+            if (why && !self->ready_) self->troubled(why);  // later the watch says so, and says when it is over
             if (total && self->ready_) self->sampled(*total);
         });
     });
@@ -178,6 +180,7 @@ void feed::sampled(name_statistics const& total) {
 }
 
 void feed::troubled(std::optional<std::string> why) {
+    if (why) why = readable(*why);
     if (trouble_ == why) return;
     trouble_ = std::move(why);
     boost::json::object said{{"trouble", nullptr}};

@@ -157,19 +157,18 @@ void router::act(request const& asked, answer const& reply) {
 response router::done(std::string const& path, std::string const& body, std::string const& peer) {
     boost::system::error_code failure;
     auto const parsed = json::parse(body, failure);
-    if (failure || !parsed.is_object()) return refusal(400, R"(send {"name", "kind", "hold", "fence"})");
+    if (failure || !parsed.is_object()) return refusal(400, R"(send {"name", "kind", "hold"})");
     auto const& order = parsed.get_object();
     auto const raw = percent_decoded(member(order, "raw"));
     auto const name = raw && !raw->empty() ? *raw : member(order, "name");
     auto const kind = member(order, "kind");
     auto const hold = member(order, "hold");
-    auto const fence = member(order, "fence");
-    if (name.empty() || kind.empty() || hold.empty() || fence.empty())
-        return refusal(400, "name, kind, hold and fence must say which hold is meant");
+    if (name.empty() || kind.empty() || hold.empty())
+        return refusal(400, "name, kind and hold must say which hold is meant");
 
     auto const all = parts_.from.active(name);
     auto const found = std::ranges::find_if(all, [&](hold_info const& one) {
-        return one.kind == kind && readable(one.id) == hold && std::to_string(one.fence) == fence;
+        return one.kind == kind && readable(one.id) == hold;
     });
     if (found == all.end()) return refusal(409, "that hold is over already; whoever has it now was left alone");
     auto const by = (parts_.by.empty() ? std::string{} : parts_.by + " ") + "(dashboard, " + peer + ")";

@@ -8,7 +8,7 @@
 //   GET  /api/snapshot               everything at one time, as `lockstep ls --json`
 //   GET  /api/statistics /api/why /api/history      ?name=NAME
 //   GET  /api/audit /api/health /api/samples
-//   POST /api/ask /api/release       {"name", "kind", "hold", "fence", "reason", "force"}
+//   POST /api/ask /api/release       {"name", "kind", "hold": its id, "reason", "force": true or false}
 //   GET  /api/stream                 is not here: the session hands the socket to stream.hpp
 #pragma once
 

@@ -108,6 +108,7 @@ struct server::parts {
         watch.get_future().get().reset();
         io.stop();
         thread.join();
+        workers.stop();  // what nobody waits for any more
         workers.join();
     } catch (std::exception const&) {
         std::terminate();  // a thread that can't be joined

@@ -40,7 +40,6 @@ export interface Order {
   raw?: string;
   kind: string;
   hold: string;
-  fence: string;
   reason: string;
   force?: boolean;
 }

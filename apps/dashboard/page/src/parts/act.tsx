@@ -38,7 +38,7 @@ export function Act({ action, of, onDone }: { action: Action; of: Hold; onDone: 
     event.preventDefault();
     setBusy(true);
     setFailed('');
-    const order = { name: of.name, kind: of.kind, hold: of.id, fence: of.fence, reason, force: action === 'force', ...(of.raw ? { raw: of.raw } : {}) };
+    const order = { name: of.name, kind: of.kind, hold: of.id, reason, force: action === 'force', ...(of.raw ? { raw: of.raw } : {}) };
     try {
       const { done } = await (action === 'ask' ? ask(order) : release(order));
       if (action === 'ask') onDone(done ? 'Its process was told.' : 'Its process could not be reached.');

@@ -106,7 +106,7 @@ export function Detail({ open }: { open: string }) {
       {acting && (
         <Act
           action={acting.action}
-          of={model.holdsOf.get(open)?.find((hold) => hold.id === acting.hold.id && hold.fence === acting.hold.fence) ?? acting.hold}
+          of={model.holdsOf.get(open)?.find((hold) => hold.id === acting.hold.id) ?? acting.hold}
           onDone={(text) => {
             setActing(null);
             if (text) setSaid(text);

@@ -177,9 +177,18 @@ std::shared_ptr<redis::session_router> core::make_session(std::int16_t slot) {
     auto astray = [self = weak_from_this()] {
         if (auto const alive = self.lock()) alive->way()->distrust();
     };
+    return add_session(greeting_, std::move(find), std::move(astray));
+}
+
+std::shared_ptr<redis::session_router> core::make_sentinel_session(redis::endpoint const& sentinel) {
+    return add_session(redis::sentinel_greeting(where_), [sentinel] { return find_fixed(sentinel); }, [] {});
+}
+
+std::shared_ptr<redis::session_router> core::add_session(redis::handshake const& greeting, redis::connection::locator find,
+                                                         std::function<void()> astray) {
     std::lock_guard const guard{sessions_mutex_};
     if (closed_) throw cancelled_error("the client is closed");
-    auto made = std::make_shared<redis::session_router>(home_, settings_, greeting_, std::move(find), std::move(astray));
+    auto made = std::make_shared<redis::session_router>(home_, settings_, greeting, std::move(find), std::move(astray));
     std::erase_if(sessions_, [](auto const& one) { return one.expired(); });
     sessions_.push_back(made);
     return made;

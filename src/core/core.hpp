@@ -51,10 +51,13 @@ public:
     /// The one of that name, made when first asked for. From any thread.
     extension& extend(std::string const& name, std::function<std::unique_ptr<extension>(core&)> const& make);
     bool is_cluster() const noexcept { return where_.kind == redis::topology::cluster; }
+    redis::location const& where() const noexcept { return where_; }
 
     /// In a turn: the way for users' subscriptions, with connections of its own.
     redis::router& bus();
     std::shared_ptr<redis::session_router> make_session(std::int16_t slot);
+    /// To one of the Sentinels, for a few questions.
+    std::shared_ptr<redis::session_router> make_sentinel_session(redis::endpoint const& sentinel);
 
     /// Where a command's first key stands, as far as the server was asked (command_rules.hpp). In any thread.
     std::optional<int> key_position(std::string const& command) const;
@@ -81,6 +84,8 @@ private:
     core(client_options const& options, std::optional<home_executor> home);
     std::unique_ptr<redis::router> make_way();
     redis::connection::locator make_locator();
+    std::shared_ptr<redis::session_router> add_session(redis::handshake const& greeting, redis::connection::locator find,
+                                                       std::function<void()> astray);
     void close_here() noexcept;
     void close_extensions(std::function<void()> done) noexcept;
 

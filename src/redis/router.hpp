@@ -47,12 +47,16 @@ public:
     bool reconsider(connection& from, operation& request, std::string_view refusal) noexcept;
     /// What the server last said when it could not take a request.
     std::string const& last_refusal() const noexcept { return last_refusal_; }
+    std::uint64_t refusals() const noexcept { return refusals_; }
 
 protected:
     /// Sets it aside for a little while.
     void try_later(operation& request) noexcept;
     void end_delayed(errc reason, std::string_view why) noexcept;
-    void note_refusal(std::string_view text) { last_refusal_ = text; }
+    void note_refusal(std::string_view text) {
+        last_refusal_ = text;
+        ++refusals_;
+    }
     /// Out of a list that a connection handed out.
     static void release(operation& request) noexcept {
         request.unlink();
@@ -72,6 +76,7 @@ private:
     std::shared_ptr<reactor> home_;
     operation_list delayed_;
     std::string last_refusal_;
+    std::uint64_t refusals_ = 0;
 };
 
 }  // namespace lockstep::redis

@@ -75,16 +75,11 @@ public:
 
     watch(std::shared_ptr<reactor> home, connection_settings settings, location const& where)
         : home_(std::move(home)), name_(where.master_name), known_(where.endpoints), patience_(settings.connect_timeout / 2) {
-        handshake greeting;
-        greeting.user = where.sentinel_user;
-        greeting.password = [where] { return sentinel_password_of(where); };
-        greeting.client_name = "lockstep-sentinel";
-        greeting.check_server = false;
         // A Sentinel that does not answer is soon left for the next one.
         settings.connect_timeout = patience_;
         settings.reconnect_max = std::min(settings.reconnect_max, std::chrono::milliseconds{200});
         settings.keepalive_timeout = std::min(settings.keepalive_timeout, std::chrono::milliseconds{2'000});
-        way_ = std::make_unique<sentinel_link>(home_, settings, greeting, [this] { return next(); });
+        way_ = std::make_unique<sentinel_link>(home_, settings, sentinel_greeting(where), [this] { return next(); });
         way_->allow(known_.size());
     }
     virtual ~watch() = default;
@@ -255,6 +250,15 @@ private:
 };
 
 }  // namespace
+
+handshake sentinel_greeting(location const& where) {
+    handshake greeting;
+    greeting.user = where.sentinel_user;
+    greeting.password = [where] { return sentinel_password_of(where); };
+    greeting.client_name = "lockstep-sentinel";
+    greeting.check_server = false;
+    return greeting;
+}
 
 std::unique_ptr<router> make_sentinel_router(std::shared_ptr<reactor> home, connection_settings const& settings, handshake const& greeting,
                                              location const& where) {

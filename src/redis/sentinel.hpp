@@ -13,6 +13,9 @@
 
 namespace lockstep::redis {
 
+/// How to log in to a Sentinel.
+handshake sentinel_greeting(location const& where);
+
 std::unique_ptr<router> make_sentinel_router(std::shared_ptr<reactor> home, connection_settings const& settings, handshake const& greeting,
                                              location const& where);
 

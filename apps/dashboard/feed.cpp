@@ -92,6 +92,7 @@ void feed::start_watch() {
         }
         boost::asio::post(self->io_, [self, made = std::move(made), why = std::move(why)] {
             self->starting_ = false;
+            if (self->closed_) return;
             self->watch_ = made;
             if (why && !self->ready_) self->troubled(why);  // later the watch says so, and says when it is over
         });

@@ -49,6 +49,9 @@ std::string head_of(response const& made, std::size_t length, bool keep_alive) {
     return head + "\r\n";
 }
 
+constexpr int most_drained = 64;
+constexpr std::chrono::milliseconds drain_time{500};
+
 class session : public std::enable_shared_from_this<session> {
 public:
     session(asio::ip::tcp::socket socket, std::shared_ptr<session_parts> parts)
@@ -153,10 +156,21 @@ private:
         });
     }
 
-    // Says that no more comes before it closes, so that what was sent last is read.
+    // Says that no more comes, and reads what is still on its way for a moment: a socket that is closed with something unread takes back
+    // what was sent last.
     void close() {
         error_code ignored;
         stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+        if (!ignored) drain();
+    }
+
+    void drain() {
+        buffer_.clear();
+        if (++drained_ > most_drained) return;
+        stream_.expires_after(drain_time);
+        stream_.async_read_some(buffer_.prepare(4'096), [self = shared_from_this()](error_code const& failure, std::size_t) {
+            if (!failure) self->drain();
+        });
     }
 
     boost::beast::tcp_stream stream_;
@@ -167,6 +181,7 @@ private:
     std::optional<http::request_parser<http::string_body>> parser_;
     std::string peer_;
     bool keep_alive_ = false;
+    int drained_ = 0;
     bool head_only_ = false;
     response sent_;
     std::string head_;

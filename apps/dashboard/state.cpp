@@ -19,7 +19,6 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t most_gone = 20'000;        // kept for pages that fell behind; beyond that they get everything
 constexpr milliseconds same_time{60};            // a snapshot takes a moment, and its parts are of different ones
-constexpr milliseconds same_forgetting{60'000};  // days away: a minute more or less is not news
 
 // Snapshots are compared after their spans have been made ends: then only a renewal moves them.
 bool same(milliseconds a, milliseconds b, milliseconds tolerance) { return std::abs((a - b).count()) <= tolerance.count(); }
@@ -32,7 +31,7 @@ bool same(client_info const& a, client_info const& b) {
 }
 bool same(object_info const& a, object_info const& b) {
     auto const all = [](object_info const& o) { return std::tie(o.count, o.taken, o.holders, o.queue); };
-    return all(a) == all(b) && same(a.idle_left, b.idle_left, same_forgetting);
+    return all(a) == all(b);
 }
 bool same(hold_info const& a, hold_info const& b) {
     auto const all = [](hold_info const& h) {
@@ -69,7 +68,6 @@ std::string text_of(object_info const& o) {
     made["taken"] = o.taken;
     made["holders"] = o.holders;
     made["queue"] = o.queue;
-    made["forgotten_at_ms"] = o.idle_left.count();
     return json::serialize(made);
 }
 std::string text_of(hold_info const& h) {
@@ -164,7 +162,6 @@ bool state::update(snapshot const& now) {
         if (known == clients_.items.end() || known->second.seen != round_) put(clients_, std::move(key), client);
     };
     for (auto object : now.objects) {
-        object.idle_left += at;
         auto key = object.kind + ':' + readable(object.name);
         put(objects_, std::move(key), std::move(object));
     }

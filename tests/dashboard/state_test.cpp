@@ -14,7 +14,7 @@ struct dashboard_state : testing::Test {
     dashboard_state() {
         now.at = std::chrono::system_clock::time_point{1'700'000'000s};
         now.clients = {{.id = "c1", .name = "one"}, {.id = "c2", .name = "two"}};
-        now.objects = {{.name = "a", .kind = "lock", .holders = 1, .idle_left = 24h}};
+        now.objects = {{.name = "a", .kind = "lock", .holders = 1}};
         now.holds = {{.name = "a", .kind = "lock", .use = "owner", .id = "c1.1", .owner = now.clients[0], .fence = 7, .held_for = 1s, .remaining = 9s}};
         tracked.update(now);
     }
@@ -26,7 +26,6 @@ struct dashboard_state : testing::Test {
         }
         for (auto& wait : now.waits)
             if (wait.waiting_for) *wait.waiting_for += time;
-        for (auto& object : now.objects) object.idle_left -= time;
     }
     json::object sent(std::string const& seen) { return json::parse(tracked.message(seen)).as_object(); }
     static std::size_t count(json::object const& message, char const* part, char const* of) {
@@ -105,7 +104,7 @@ TEST_F(dashboard_state, sends_everything_to_a_page_that_missed_more_than_is_reme
     for (int round = 0; round < 3; ++round) {
         now.objects.clear();
         for (int i = 0; i < 10'000; ++i)
-            now.objects.push_back({.name = std::to_string(round) + "/" + std::to_string(i), .kind = "lock", .idle_left = 24h});
+            now.objects.push_back({.name = std::to_string(round) + "/" + std::to_string(i), .kind = "lock"});
         tracked.update(now);
     }
     now.objects.clear();
@@ -129,7 +128,7 @@ TEST_F(dashboard_state, knows_the_owner_of_a_hold_after_it_is_gone) {
 }
 
 TEST_F(dashboard_state, writes_names_that_are_not_utf8_as_json_can_have_them) {
-    now.objects.push_back({.name = "\xff\"<b>", .kind = "lock", .idle_left = 24h});
+    now.objects.push_back({.name = "\xff\"<b>", .kind = "lock"});
     tracked.update(now);
     auto const all = sent("").at("set").at("objects").as_array();
     auto const found = std::find_if(all.begin(), all.end(), [](json::value const& one) { return one.as_object().contains("raw"); });

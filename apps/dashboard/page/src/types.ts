@@ -25,7 +25,6 @@ export interface Thing extends Named {
   taken: number;
   holders: number;
   queue: number;
-  forgotten_at_ms: number;
 }
 
 export interface Hold extends Named {

@@ -62,7 +62,9 @@ std::unique_ptr<dashboard::server> start(dashboard::backend& from, dashboard::se
 }
 
 exit_code serve(context const& all, dashboard_options const& how, std::stop_token const& stop) {
-    auto by = all.connect("dashboard");
+    auto mine = all;
+    mine.connection.command_timeout = std::chrono::seconds{3};  // people look: better to say soon that nothing answers
+    auto by = mine.connect("dashboard");
     dashboard::monitor_backend backend{by};
     dashboard::server_options options{.address = how.address,
                                       .port = how.port.value_or(dashboard::usual_port),

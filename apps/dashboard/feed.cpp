@@ -122,6 +122,7 @@ void feed::apply() {
         now = std::exchange(newest_, nullptr);
     }
     if (closed_ || !now) return;
+    if (now->trouble.empty()) updated_at_ = steady_clock::now();
     bool const news = state_.update(*now);
     troubled(now->trouble.empty() ? std::nullopt : std::optional{now->trouble});
     if (!news && ready_) return;
@@ -154,7 +155,8 @@ void feed::sample() {
 
 void feed::sampled(name_statistics const& total) {
     auto const now = steady_clock::now();
-    boost::json::object point{{"at_ms", state_.at_ms()},         {"objects", state_.objects()}, {"holds", state_.holds()},
+    auto const at = state_.at_ms() + std::chrono::duration_cast<std::chrono::milliseconds>(now - updated_at_).count();
+    boost::json::object point{{"at_ms", at},         {"objects", state_.objects()}, {"holds", state_.holds()},
                               {"waiting", state_.waiting()},     {"stale", state_.stale()},     {"clients", state_.clients()},
                               {"acquisitions", total.acquisitions}, {"timeouts", total.timeouts},  {"losses", total.losses},
                               {"wait_p99_us", total.waited.p99.count()}, {"held_p99_us", total.held.p99.count()}};

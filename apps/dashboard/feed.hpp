@@ -65,6 +65,7 @@ private:
     boost::asio::steady_timer timer_;
     std::unordered_set<listener*> pages_;
     dashboard::state state_;
+    std::chrono::steady_clock::time_point updated_at_{};
     bool ready_ = false;
     bool closed_ = false;
     bool ticking_ = false;

@@ -3,31 +3,15 @@
 #include "scripts/all.hpp"
 #include "support/bare_lock.hpp"
 #include "support/load.hpp"
+#include "support/lock_load.hpp"
 #include "support/redis_benchmark.hpp"
 #include "sync/cases.hpp"
 #include "sync/crew.hpp"
-
-#include <lockstep/mutex.hpp>
-
-#include <fmt/core.h>
 
 #include <vector>
 
 namespace lockstep::bench {
 namespace {
-
-worker take_and_release(load& work, client&, mutex& lock) {
-    while (work.take()) {
-        auto lease = co_await lock.async_acquire();
-        co_await lease.async_release();
-    }
-}
-
-std::vector<mutex> locks_of(client& through, std::size_t count) {
-    std::vector<mutex> all;
-    for (std::size_t i = 0; i != count; ++i) all.emplace_back(through, fmt::format("bench:{:012}", i));
-    return all;
-}
 
 /// One at a time, whatever else runs on the core goes into the time, and never makes it shorter.
 template <class Run>

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,17 +21,21 @@ public:
 
     void add(std::chrono::nanoseconds time) {
         auto const us = static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count() / 1'000));
-        add(index_of(us), 1);
+        auto const index = index_of(us);
+        if (latest_ < buckets.size() && buckets[latest_].index == index) {  // most often as long as the one before
+            ++buckets[latest_].count;
+            ++count;
+        } else {
+            add(index, 1);
+        }
         sum_us += us;
         max_us = std::max(max_us, us);
     }
     void add(std::uint8_t index, std::uint64_t more) {
-        auto const at = std::lower_bound(buckets.begin(), buckets.end(), index, [](bucket const& one, std::uint8_t wanted) { return one.index < wanted; });
-        if (at != buckets.end() && at->index == index) {
-            at->count += more;
-        } else {
-            buckets.insert(at, {index, more});
-        }
+        auto at = std::lower_bound(buckets.begin(), buckets.end(), index, [](bucket const& one, std::uint8_t wanted) { return one.index < wanted; });
+        if (at == buckets.end() || at->index != index) at = buckets.insert(at, {index, 0});
+        at->count += more;
+        latest_ = static_cast<std::size_t>(at - buckets.begin());
         count += more;
     }
     void add(histogram const& other) {
@@ -80,6 +85,9 @@ public:
     std::uint64_t count = 0;
     std::uint64_t sum_us = 0;
     std::uint64_t max_us = 0;
+
+private:
+    std::size_t latest_ = 0;
 };
 
 }  // namespace lockstep::base

@@ -26,7 +26,7 @@ hub& hub::of(detail::core& owner) {
 
 hub::hub(detail::core& owner)
     : owner_(owner), alarm_(alarm_clock::instance()), client_id_(base::random_id().substr(0, 12)),
-      channel_(owner.options().prefix + ":wake:") {}
+      channel_(owner.options().prefix + ":wake:"), is_monitored_(owner.options().monitoring) {}
 
 hub::~hub() {
     for (auto* const one : spare_) delete one;

@@ -63,7 +63,7 @@ public:
     /// What was counted, and what is told; for people.
     ledger& counting() noexcept { return ledger_; }
     tracer& tracing() noexcept { return tracer_; }
-    bool is_monitored() const noexcept { return owner_.options().monitoring; }
+    bool is_monitored() const noexcept { return is_monitored_; }
     /// Something is held or waited for that was not before, or not any more.
     void changed() noexcept { registration_.changed(); }
     /// The one that the server knows by this id; null: none.
@@ -109,6 +109,7 @@ private:
     std::string channel_;
     bool listening_ = false;
     bool closing_ = false;
+    bool const is_monitored_;
     std::function<void()> closed_;
     int releasing_ = 0;
 

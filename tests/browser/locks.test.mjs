@@ -58,7 +58,7 @@ test('who waits is shown in order, with the reason', async () => {
   const waiters = page.locator('.waiters li');
   await eventually(async () => (await waiters.count()) === 2, 'both are in the panel');
   await eventually(async () => /first-in-line/.test(await waiters.nth(0).innerText()), 'the first has said who it is');
-  assert.match(await waiters.nth(1).innerText(), /second-in-line/);
+  await eventually(async () => /second-in-line/.test(await waiters.nth(1).innerText()), 'so has the second');
   await page.locator('.why', { hasText: 'holder' }).waitFor();
   await holder.tell('unlock wanted');
   await page.locator('.hold .holder-name', { hasText: 'first-in-line' }).waitFor();
@@ -135,7 +135,7 @@ test('the keyboard alone is enough', async () => {
   const worker = world.puppet('typist');
   for (const name of ['key/a', 'key/b', 'key/c']) await worker.tell(`lock ${name}`);
   const page = await world.open();
-  await row(page, 'key/c').waitFor();
+  await page.locator('.row').first().waitFor();
   await page.keyboard.press('/');
   await page.keyboard.type('key/');
   await eventually(async () => (await page.locator('.row').count()) === 3, 'three fit');

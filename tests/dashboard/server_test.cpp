@@ -46,7 +46,7 @@ struct dashboard_server : testing::Test {
     }
 
     redis_server redis;
-    client observer{{.url = redis.url(), .name = "dashboard"}};
+    client observer{{.url = redis.url(), .name = "dashboard", .command_timeout = 2s}};
     client worker{{.url = redis.url(), .name = "worker"}};
     lockstep::monitor eye{observer};
     dashboard::monitor_backend backend{observer};
@@ -145,6 +145,11 @@ struct follower {
     http_client peer;
 };
 
+bool has_hold(json::value const& said, std::string_view name) {
+    auto const& holds = said.at("set").at("holds").as_array();
+    return std::any_of(holds.begin(), holds.end(), [&](json::value const& one) { return one.at("name").as_string() == name; });
+}
+
 TEST_F(dashboard_server, streams_everything_first_and_then_what_changes) {
     auto const first = mutex{worker, "first"}.acquire();
     start();
@@ -156,8 +161,7 @@ TEST_F(dashboard_server, streams_everything_first_and_then_what_changes) {
 
     auto second = mutex{worker, "second"}.acquire();
     EXPECT_TRUE(page_of.hears([](json::value const& said) {
-        auto const& holds = said.at("set").at("holds").as_array();
-        return !said.at("whole").as_bool() && holds.size() == 1 && holds[0].at("name").as_string() == "second";
+        return !said.at("whole").as_bool() && has_hold(said, "second");
     }));
     second.release();
     EXPECT_TRUE(page_of.hears([](json::value const& said) { return said.at("gone").at("holds").as_array().size() == 1; }));
@@ -175,8 +179,7 @@ TEST_F(dashboard_server, sends_only_what_is_new_to_a_page_that_comes_back) {
     follower again{port(), seen};
     EXPECT_TRUE(again.hears([](json::value const& said) {
         EXPECT_FALSE(said.at("whole").as_bool());
-        auto const& holds = said.at("set").at("holds").as_array();
-        return holds.size() == 1 && holds[0].at("name").as_string() == "second";
+        return has_hold(said, "second");
     }));
 }
 
@@ -190,8 +193,7 @@ TEST_F(dashboard_server, is_not_held_up_by_a_page_that_reads_nothing) {
     ASSERT_FALSE(quick.next().is_null());
     auto const another = mutex{worker, "another"}.acquire();
     EXPECT_TRUE(quick.hears([](json::value const& said) {
-        auto const& holds = said.at("set").at("holds").as_array();
-        return std::any_of(holds.begin(), holds.end(), [](json::value const& one) { return one.at("name").as_string() == "another"; });
+        return has_hold(said, "another");
     }));
 }
 
@@ -307,7 +309,8 @@ TEST_F(dashboard_server, ends_a_hold_by_force_and_writes_down_who_did) {
     auto const held = mutex{worker, "report"}.acquire();
     start({.allow_actions = true, .by = "tester"});
     auto const without = post(port(), "/api/release", order("report", false), csrf_line());
-    EXPECT_EQ(without.status, 409) << without.body;
+    EXPECT_EQ(without.status, 400) << without.body;
+    EXPECT_EQ(eye.active("report").size(), 1U) << "its owner is there";
     auto const done = post(port(), "/api/release", order("report", true), csrf_line() + "Origin: http://localhost\r\n");
     EXPECT_EQ(done.status, 200) << done.body;
     EXPECT_TRUE(eventually([&] { return eye.active("report").empty(); }));

@@ -1,0 +1,29 @@
+#pragma once
+
+// The sub-commands, one file each. To add one: write apps/cli/<name>.cpp with `add_<name>`, which declares its options and sets
+// `all.action`, declare it here, and put its line into the table in commands.cpp. The man page and the completions need a line too: a
+// test compares them with the table.
+
+#include <span>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace lockstep::cli {
+
+class context;
+
+struct sub_command {
+    char const* name;
+    char const* about;
+    void (*add)(CLI::App& command, context& all);
+};
+
+/// In the order in which --help shows them.
+std::span<sub_command const> sub_commands();
+
+void add_run(CLI::App& command, context& all);
+
+}  // namespace lockstep::cli

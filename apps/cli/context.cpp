@@ -1,0 +1,102 @@
+#include "cli/context.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+namespace lockstep::cli {
+namespace {
+
+struct verdict {
+    exit_code code;
+    char const* word;  ///< for machines
+    std::string hint;
+};
+
+std::string how_to_reach(context const& all) {
+    auto const* const set = std::getenv("LOCKSTEP_URL") != nullptr ? "LOCKSTEP_URL" : std::getenv("REDIS_URL") != nullptr ? "REDIS_URL" : nullptr;
+    if (!all.connection.url.empty()) return "is that server running, and is --redis right?";
+    if (set != nullptr) return fmt::format("is that server running? {} says where it is, and --redis URL overrides that", set);
+    return "no URL is set, so this user's embedded server is used: `lockstep server status` shows it; `--redis URL` takes another";
+}
+
+verdict judge(context const& all, error const& problem) {
+    switch (problem.reason()) {
+        case errc::timeout: return {exit_code::no, "timeout", "wait longer with -w"};
+        case errc::lease_lost:
+        case errc::leadership_lost: return {exit_code::lost, "lease_lost", "a longer --ttl outlasts longer interruptions"};
+        case errc::broken_barrier: return {exit_code::lost, "broken_barrier", "somebody died or gave up; all may simply arrive again"};
+        case errc::not_held: return {exit_code::no, "not_held", {}};
+        case errc::invalid_argument:
+        case errc::count_mismatch: return {exit_code::usage, "invalid_argument", {}};
+        case errc::unavailable: return {exit_code::unavailable, "unavailable", how_to_reach(all)};
+        case errc::indeterminate: return {exit_code::unavailable, "indeterminate", "it may have been done: look before you do it again"};
+        case errc::cancelled: return {exit_code::unavailable, "cancelled", {}};
+        case errc::authentication: return {exit_code::denied, "authentication", "give the right --user and --password-file"};
+        case errc::unsuitable_server: return {exit_code::unsuitable, "unsuitable_server", {}};
+        case errc::server: {
+            auto const prefix = static_cast<server_error const&>(problem).prefix();
+            if (prefix == "NOPERM") return {exit_code::denied, "no_permission", "`lockstep acl` prints the rules that a user needs"};
+            return {exit_code::server, "server", {}};
+        }
+        default: return {exit_code::internal, "internal", {}};
+    }
+}
+
+}  // namespace
+
+client context::connect(std::string_view name) const {
+    auto options = connection;
+    if (options.name.empty()) options.name = name;
+    for (auto& c : options.name) {
+        if (c <= ' ' || c > '~') c = '_';  // what the server takes for a client's name
+    }
+    return client{options};
+}
+
+void context::print(std::string_view text) const {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+    if (errno == EPIPE) throw output_closed{};
+    throw failure{exit_code::system, "can't write to standard output: " + std::generic_category().message(errno)};
+}
+
+void context::print(boost::json::value const& value) const { print(boost::json::serialize(value) + "\n"); }
+
+void context::note(std::string_view text) const { fmt::print(stderr, "lockstep: {}\n", text); }
+
+void context::note(std::string_view text, boost::json::value const& value) const {
+    if (json) {
+        fmt::print(stderr, "{}\n", boost::json::serialize(value));
+    } else {
+        note(text);
+    }
+}
+
+exit_code explain(context const& all, std::exception_ptr problem) {
+    auto const say = [&all](verdict const& how, std::string_view message) {
+        boost::json::object fields{{"error", how.word}, {"message", boost::json::string{message}}};
+        if (!how.hint.empty()) fields["hint"] = how.hint;
+        all.note(how.hint.empty() ? std::string{message} : fmt::format("{}\nlockstep: {}", message, how.hint), fields);
+        return how.code;
+    };
+    try {
+        std::rethrow_exception(problem);
+    } catch (output_closed const&) {
+        return exit_code::ok;
+    } catch (failure const& one) {
+        return say({one.code, one.code == exit_code::usage ? "usage" : "failed", one.hint}, one.message);
+    } catch (error const& one) {
+        return say(judge(all, one), printable(one.what()));
+    } catch (std::system_error const& one) {
+        return say({exit_code::system, "system", {}}, one.what());
+    } catch (std::exception const& one) {
+        return say({exit_code::internal, "internal", "this is a bug of lockstep: please report it with what you did"}, one.what());
+    }
+}
+
+}  // namespace lockstep::cli

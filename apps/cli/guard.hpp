@@ -1,0 +1,27 @@
+#pragma once
+
+// A process of ours that does nothing but outlive us: should this one be killed, it kills the command's process group, so that nothing
+// goes on without the lock. (PR_SET_PDEATHSIG reaches the command itself and none of the processes that it has started.)
+
+#include <sys/types.h>
+
+namespace lockstep::cli {
+
+class guard {
+public:
+    /// Before any thread is started. Throws std::system_error.
+    guard();
+    /// Sends it home. Nobody is killed.
+    ~guard();
+    guard(guard const&) = delete;
+    guard& operator=(guard const&) = delete;
+
+    /// From now on this process group dies with us; 0: none does.
+    void watch(pid_t group) noexcept;
+
+private:
+    pid_t pid_ = -1;
+    int line_ = -1;
+};
+
+}  // namespace lockstep::cli

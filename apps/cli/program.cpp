@@ -1,0 +1,129 @@
+#include "cli/program.hpp"
+
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr char const* about =
+    "Locks, semaphores, events and barriers between programs and machines, on Redis or Valkey.\n"
+    "Without --redis, LOCKSTEP_URL or REDIS_URL it uses a small server of your own on this machine.";
+
+constexpr char const* closing =
+    "Exit codes: 0 done, 1 no (not obtained, not in time), 64 wrong usage, 69 no server, 70 a bug, 71 the system refused,\n"
+    "75 lost, 76 the server's error, 77 not allowed, 78 unsuitable server; `run` passes on those of its command.\n"
+    "See lockstep(1) for more.";
+
+/// Options with what they take, and nothing about ranges, variables and what excludes what: the text says what matters.
+class brief : public CLI::Formatter {
+public:
+    std::string make_option_opts(CLI::Option const* one) const override {
+        auto name = one->get_type_name();
+        name = name.substr(0, name.find(':'));
+        return name.empty() ? "" : " " + name;
+    }
+};
+
+void add_common(CLI::App& app, context& all) {
+    auto& to = all.connection;
+    app.option_defaults()->group("Common options (of all sub-commands)");
+    app.add_option("--redis", to.url, "the server: redis://, rediss://, unix://, redis+sentinel://, redis+cluster://")->type_name("URL");
+    app.add_option("--prefix", to.prefix, "first part of every key [$LOCKSTEP_PREFIX, lockstep]")->type_name("WORD")->envname("LOCKSTEP_PREFIX");
+    app.add_option("--user", to.user, "log in as this user")->type_name("NAME");
+    app.add_option("--password-file", to.password_file, "file with the password")->type_name("FILE");
+    app.add_option("--tls-ca", to.tls.ca_file, "authorities to trust, for rediss://")->type_name("FILE");
+    app.add_option("--tls-cert", to.tls.certificate_file, "client certificate")->type_name("FILE");
+    app.add_option("--tls-key", to.tls.key_file, "its private key")->type_name("FILE");
+    app.add_option("--tls-server-name", to.tls.server_name, "name to verify instead of the URL's host")->type_name("HOST");
+    app.add_option("--name", to.name, "how monitors show this process")->type_name("WORD");
+    auto const wait = [&to](std::string const& text) {
+        auto const time = parse_duration(text);
+        if (!time || time->count() == 0) throw CLI::ValidationError("--server-wait", "'" + text + "' is no time; write 10s, 500ms or 2m");
+        to.command_timeout = *time;
+    };
+    app.add_option_function<std::string>("--server-wait", wait, "how long to try to reach the server [10s]")->type_name("TIME");
+    app.add_flag("--allow-eviction", to.allow_eviction, "go on although the server may evict keys");
+    app.add_flag("--json", all.json, "JSON instead of text");
+    app.add_flag("-v,--verbose", all.verbose, "say what is going on, on standard error");
+    app.option_defaults()->group("Options");
+}
+
+exit_code refuse(context const& all, CLI::App const& app, CLI::ParseError const& problem) {
+    auto const* chosen = &app;
+    std::string line = "lockstep";
+    while (!chosen->get_subcommands().empty()) {
+        chosen = chosen->get_subcommands().front();
+        line += " " + chosen->get_name();
+    }
+    std::string text = problem.what();
+    if (dynamic_cast<CLI::ExtrasError const*>(&problem) != nullptr && line == "lockstep run")
+        text += ": put -- before the command, as in `lockstep run NAME -- command`";
+    return explain(all, std::make_exception_ptr(failure{exit_code::usage, printable(text), fmt::format("`{} --help` shows what there is", line)}));
+}
+
+exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
+    CLI::App app{about, "lockstep"};
+    app.require_subcommand(0, 1);
+    app.set_version_flag("-V,--version", "lockstep " LOCKSTEP_VERSION);
+    app.footer(closing);
+    auto const form = std::make_shared<brief>();
+    form->column_width(34);
+    app.formatter(form);
+    add_common(app, all);
+    for (auto const& one : sub_commands()) {
+        auto* const made = app.add_subcommand(one.name, one.about);
+        made->fallthrough();
+        // What the others take is declared only when somebody looks: it would be a part of each start.
+        if (arguments.end() != std::find(arguments.begin(), arguments.end(), one.name)) one.add(*made, all);
+    }
+    try {
+        std::reverse(arguments.begin(), arguments.end());
+        app.parse(std::move(arguments));
+    } catch (CLI::Success const& wanted) {  // --help, --version
+        return app.exit(wanted) == 0 ? exit_code::ok : exit_code::usage;
+    } catch (CLI::ParseError const& problem) {
+        return refuse(all, app, problem);
+    }
+    if (all.action && all.has_words && !all.takes_words)
+        return explain(all, std::make_exception_ptr(failure{exit_code::usage, "only `lockstep run` takes a command behind --"}));
+    if (all.action) return all.action();
+    auto const chosen = app.get_subcommands();
+    std::fputs((chosen.empty() ? app : *chosen.front()).help().c_str(), stderr);
+    return exit_code::usage;
+}
+
+}  // namespace
+
+exit_code run_program(int argc, char const* const* argv) {
+    context all;
+    try {
+        std::vector<std::string> arguments{argv + std::min(argc, 1), argv + argc};
+        // Cut here and not by CLI11, which may take words of the command for its own.
+        auto const dashes = std::find(arguments.begin(), arguments.end(), "--");
+        if (dashes != arguments.end()) {
+            all.has_words = true;
+            all.words.assign(dashes + 1, arguments.end());
+            arguments.erase(dashes, arguments.end());
+        }
+        set_log_hook([&all](log_level level, std::string_view text) {
+            static constexpr char const* words[] = {"debug", "info", "warning", "error"};
+            if (all.verbose) fmt::print(stderr, "lockstep: {}: {}\n", words[static_cast<int>(level)], printable(text));
+        });
+        auto const code = parse_and_run(std::move(arguments), all);
+        set_log_hook({});
+        return code;
+    } catch (...) {
+        set_log_hook({});
+        return explain(all, std::current_exception());
+    }
+}
+
+}  // namespace lockstep::cli

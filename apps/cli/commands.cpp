@@ -7,6 +7,20 @@ namespace lockstep::cli {
 std::span<sub_command const> sub_commands() {
     static constexpr std::array table{
         sub_command{"run", "run a command while holding a lock", add_run},
+        sub_command{"sem", "semaphores: create, resize, show", add_sem},
+        sub_command{"event", "events: set, clear, is-set, wait", add_event},
+        sub_command{"latch", "latches: create, count-down, wait", add_latch},
+        sub_command{"barrier", "wait until all have come", add_barrier},
+        sub_command{"ls", "what is held, and by whom", add_ls},
+        sub_command{"who", "who holds it, and who waits", add_who},
+        sub_command{"why", "why it is not free; finds deadlocks", add_why},
+        sub_command{"top", "what is held and who waits, live", add_top},
+        sub_command{"stats", "how often, how long, how long waited for", add_stats},
+        sub_command{"history", "who held it when, from the flight recorder", add_history},
+        sub_command{"verify", "check the flight recorder for overlaps", add_verify},
+        sub_command{"release", "end a hold that nobody will end", add_release},
+        sub_command{"server", "your own server on this machine: start, status, stop", add_server},
+        sub_command{"acl", "the rights that a user of the server needs", add_acl},
     };
     return table;
 }

@@ -25,5 +25,19 @@ struct sub_command {
 std::span<sub_command const> sub_commands();
 
 void add_run(CLI::App& command, context& all);
+void add_sem(CLI::App& command, context& all);
+void add_event(CLI::App& command, context& all);
+void add_latch(CLI::App& command, context& all);
+void add_barrier(CLI::App& command, context& all);
+void add_ls(CLI::App& command, context& all);
+void add_who(CLI::App& command, context& all);
+void add_why(CLI::App& command, context& all);
+void add_top(CLI::App& command, context& all);
+void add_stats(CLI::App& command, context& all);
+void add_history(CLI::App& command, context& all);
+void add_verify(CLI::App& command, context& all);
+void add_release(CLI::App& command, context& all);
+void add_server(CLI::App& command, context& all);
+void add_acl(CLI::App& command, context& all);
 
 }  // namespace lockstep::cli

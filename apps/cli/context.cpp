@@ -65,7 +65,7 @@ void context::print(std::string_view text) const {
     throw failure{exit_code::system, "can't write to standard output: " + std::generic_category().message(errno)};
 }
 
-void context::print(boost::json::value const& value) const { print(boost::json::serialize(value) + "\n"); }
+void context::print_json(boost::json::value const& value) const { print(boost::json::serialize(value) + "\n"); }
 
 void context::note(std::string_view text) const { fmt::print(stderr, "lockstep: {}\n", text); }
 

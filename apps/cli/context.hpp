@@ -35,7 +35,7 @@ public:
 
     /// To standard output. Throws `output_closed` when nobody reads it any more.
     void print(std::string_view text) const;
-    void print(boost::json::value const& value) const;
+    void print_json(boost::json::value const& value) const;
     /// One line on standard error: "lockstep: ...".
     void note(std::string_view text) const;
     /// With --json the value, else the text.

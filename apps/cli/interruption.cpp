@@ -1,0 +1,52 @@
+#include "cli/interruption.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+namespace lockstep::cli {
+
+exit_code interruptible(std::function<exit_code(std::stop_token)> const& work) {
+    signals from;
+    std::stop_source stop;
+    std::atomic<int> by{0};
+    int const over = ::eventfd(0, EFD_CLOEXEC);
+    std::thread watching{[&] {
+        std::array<pollfd, 2> ready{{{from.descriptor(), POLLIN, 0}, {over, POLLIN, 0}}};
+        while (::poll(ready.data(), ready.size(), -1) < 0 || ready[1].revents == 0) {
+            while (auto const number = from.next()) {
+                if (*number == SIGTSTP) signals::suffer(SIGTSTP, false);
+                if (*number != SIGTERM && *number != SIGINT && *number != SIGHUP && *number != SIGQUIT) continue;
+                by = *number;
+                stop.request_stop();
+            }
+        }
+    }};
+    auto const finish = [&] {
+        std::uint64_t const one = 1;
+        [[maybe_unused]] auto const written = ::write(over, &one, sizeof one);
+        watching.join();
+        ::close(over);
+    };
+    try {
+        auto const code = work(stop.get_token());
+        finish();
+        return code;
+    } catch (cancelled_error const&) {
+        finish();
+        if (by != 0) return static_cast<exit_code>(static_cast<int>(exit_code::signalled) + by);
+        throw;
+    } catch (...) {
+        finish();
+        throw;
+    }
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,17 @@
+#pragma once
+
+// For commands that wait: Ctrl-C and its like end the waiting in an orderly way, so that nothing is left behind at the server.
+
+#include "cli/context.hpp"
+#include "cli/signals.hpp"
+
+#include <functional>
+#include <stop_token>
+
+namespace lockstep::cli {
+
+/// Calls `work` with a token that trips at SIGINT, SIGTERM, SIGHUP and SIGQUIT. What such a signal ended returns 128+n. Make the client
+/// inside of `work`: signals must be blocked before its threads start.
+exit_code interruptible(std::function<exit_code(std::stop_token)> const& work);
+
+}  // namespace lockstep::cli

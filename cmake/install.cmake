@@ -7,6 +7,11 @@ install(TARGETS lockstep EXPORT lockstep-targets)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/lockstep")
 install(EXPORT lockstep-targets NAMESPACE lockstep:: DESTINATION "${package_dir}")
+if(TARGET lockstep_metrics)
+  # In a file of its own: without prometheus-cpp the rest can still be found.
+  install(TARGETS lockstep_metrics EXPORT lockstep-metrics-targets)
+  install(EXPORT lockstep-metrics-targets NAMESPACE lockstep:: DESTINATION "${package_dir}")
+endif()
 configure_package_config_file(cmake/lockstep-config.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config.cmake"
   INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake"

@@ -1,8 +1,12 @@
 #include "dashboard/backend.hpp"
 
+#include <lockstep/error.hpp>
+
+#ifdef LOCKSTEP_HAS_METRICS
 #include <lockstep/metrics.hpp>
 
 #include <prometheus/text_serializer.h>
+#endif
 
 namespace lockstep::dashboard {
 
@@ -21,8 +25,12 @@ bool monitor_backend::release(hold_info const& which, release_options options) {
 health_report monitor_backend::health() { return check_health(client_); }
 
 std::string monitor_backend::metrics() {
+#ifdef LOCKSTEP_HAS_METRICS
     lockstep::metrics const of{client_, {.fleet = true}};
     return prometheus::TextSerializer{}.Serialize(of.Collect());
+#else
+    throw unavailable_error{"this program was built without prometheus-cpp, so it has no metrics"};
+#endif
 }
 
 std::shared_ptr<void> monitor_backend::watch(std::function<void(lockstep::snapshot const&)> handler) {

@@ -9,6 +9,7 @@
 #include <lockstep/embedded_server.hpp>
 #include <lockstep/error.hpp>
 #include <lockstep/event.hpp>
+#include <lockstep/health.hpp>
 #include <lockstep/latch.hpp>
 #include <lockstep/lease.hpp>
 #include <lockstep/lease_options.hpp>

@@ -6,22 +6,28 @@
 ///     exposer.RegisterCollectable(metrics);
 ///
 /// What this client did: acquisitions, waits, time-outs, losses, hold and wait times as histograms, for each kind (not for each name: names
-/// may be many), its connections and requests. With `fleet` also what a monitor sees of all: holds, waiters, stale holds and clients for
-/// each kind, read from the server at each scrape.
+/// may be many), its connections and requests. With `fleet` also what a monitor sees of all: objects, holds, stale holds and waiters for
+/// each kind, and clients, read from the server at each scrape. docs/metrics.md has the table of them.
 ///
-/// Threads: any. The client must outlive it.
+/// Failure: a scrape does not throw. A server that does not answer in time is `lockstep_fleet_up 0`, and what this client counted is
+/// there all the same. With `client_options::monitoring` off nothing is counted for the kinds.
+/// Threads: any but an I/O thread of Lockstep's. The client must outlive it.
 
 #include <lockstep/client.hpp>
+#include <lockstep/statistics.hpp>
 
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
+#include <chrono>
+#include <mutex>
 #include <vector>
 
 namespace lockstep {
 
 struct metrics_options {
     bool fleet = false;
+    std::chrono::milliseconds within{3'000};  ///< for what is read from the server
 };
 
 class metrics final : public prometheus::Collectable {
@@ -32,6 +38,8 @@ public:
 private:
     client* client_;
     metrics_options options_;
+    mutable std::mutex mutex_;
+    mutable lockstep::statistics most_{};  // a connection that is gone takes its counts along, but a counter must not fall
 };
 
 }  // namespace lockstep

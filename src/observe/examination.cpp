@@ -66,7 +66,9 @@ std::vector<place> masters_in(exam const& of, reply_view slots) {
         for (int tries = 0; tries < 100'000 && made.key.empty(); ++tries) {
             auto key = probe_key(of);
             auto const slot = redis::key_slot(key);
-            bool const fits = std::any_of(own.begin(), own.end(), [slot](auto const& range) { return range.first <= slot && slot <= range.last; });
+            bool const fits = std::any_of(own.begin(), own.end(), [slot](auto const& range) {
+                return range.first <= slot && slot <= range.last;
+            });
             if (!fits) continue;
             made.slot = static_cast<std::int16_t>(slot);
             made.key = std::move(key);
@@ -80,8 +82,10 @@ std::vector<place> masters_in(exam const& of, reply_view slots) {
 void note_refusal(exam const& of, answer first, std::string const& target, findings& to) {
     // A request that was under way when its time was over knows nothing of what those before it were answered.
     auto const [count, last] = refusals_of(*of.owner);
-    if (first.reason == errc::timeout && count != of.refusals) first.problem += fmt::format("; it answered before: {}", last);
-    to.push_back(unhealthy("connect", fmt::format("{}: {}", target, first.problem), advice_for(first.reason, first.problem)));
+    if (first.reason == errc::timeout && count != of.refusals)
+        first.problem += fmt::format("; it answered before: {}", last);
+    to.push_back(
+        unhealthy("connect", fmt::format("{}: {}", target, first.problem), advice_for(first.reason, first.problem)));
     to.back().took = first.took;
     auto const behind = check_behind(first.reason, first.problem);
     if (!behind.empty()) to.push_back(unhealthy(behind, first.problem, advice_for(first.reason, first.problem)));
@@ -89,10 +93,25 @@ void note_refusal(exam const& of, answer first, std::string const& target, findi
 
 // ---- one server
 
-constexpr std::string_view looked_at[] = {
-    "appendonly", "appendfsync", "save", "min-replicas-to-write", "min-replicas-max-lag", "client-output-buffer-limit", "maxclients", "timeout",
-    "tcp-keepalive", "bind", "port", "tls-port", "protected-mode", "busy-reply-threshold", "lua-time-limit", "notify-keyspace-events",
-    "replica-read-only", "cluster-require-full-coverage", "cluster-node-timeout"};
+constexpr std::string_view looked_at[] = {"appendonly",
+                                          "appendfsync",
+                                          "save",
+                                          "min-replicas-to-write",
+                                          "min-replicas-max-lag",
+                                          "client-output-buffer-limit",
+                                          "maxclients",
+                                          "timeout",
+                                          "tcp-keepalive",
+                                          "bind",
+                                          "port",
+                                          "tls-port",
+                                          "protected-mode",
+                                          "busy-reply-threshold",
+                                          "lua-time-limit",
+                                          "notify-keyspace-events",
+                                          "replica-read-only",
+                                          "cluster-require-full-coverage",
+                                          "cluster-node-timeout"};
 
 std::vector<std::string> config_question(bool thorough) {
     auto command = words("CONFIG", "GET", "min-replicas-to-write");
@@ -105,42 +124,47 @@ struct questions {
     milliseconds asked_at{0}, answered_at{0};  // by this machine's clock
 };
 
-milliseconds wall_clock() { return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()); }
+milliseconds wall_clock() {
+    return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+}
 
 task<questions> ask_all(exam const& of, place const& at, bool thorough) {
-    std::vector<task<answer>> all;
-    all.push_back(ask(of, at, words("INFO")));
-    all.push_back(ask(of, at, config_question(thorough)));
-    all.push_back(ask(of, at, words("TIME")));
-    all.push_back(ask(of, at, words("ACL", "WHOAMI")));
-    all.push_back(ask(of, at, thorough ? words("ACL", "GETUSER", "default") : words("TIME")));
-    all.push_back(ask(of, at, thorough ? words("SLOWLOG", "GET", "128") : words("TIME")));
-    all.push_back(ask(of, at, of.by.cluster ? words("CLUSTER", "INFO") : words("TIME")));
-    all.push_back(ask(of, at, of.by.cluster ? words("CLUSTER", "NODES") : words("TIME")));
     questions made;
+    std::vector<task<answer>> all;
+    std::vector<answer questions::*> places;
+    auto const add = [&](answer questions::*which, std::vector<std::string> command) {
+        places.push_back(which);
+        all.push_back(ask(of, at, std::move(command)));
+    };
+    add(&questions::info, words("INFO"));
+    add(&questions::config, config_question(thorough));
+    add(&questions::user, words("ACL", "WHOAMI"));
+    if (thorough) {
+        add(&questions::time, words("TIME"));
+        add(&questions::default_user, words("ACL", "GETUSER", "default"));
+        add(&questions::slow_log, words("SLOWLOG", "GET", "128"));
+    }
+    if (of.by.cluster) {
+        add(&questions::cluster, words("CLUSTER", "INFO"));
+        add(&questions::nodes, words("CLUSTER", "NODES"));
+    }
     made.asked_at = wall_clock();
     auto answers = co_await when_all(std::move(all));
     made.answered_at = wall_clock();
-    made.info = std::move(answers[0]);
-    made.config = std::move(answers[1]);
-    made.time = std::move(answers[2]);
-    made.user = std::move(answers[3]);
-    made.default_user = std::move(answers[4]);
-    made.slow_log = std::move(answers[5]);
-    made.cluster = std::move(answers[6]);
-    made.nodes = std::move(answers[7]);
+    for (std::size_t i = 0; i < answers.size(); ++i) made.*places[i] = std::move(answers[i]);
     co_return made;
 }
 
-node_facts read(questions const& heard, bool thorough) {
+node_facts read(questions const& heard) {
     node_facts facts;
     if (heard.info.ok() && heard.info.value.is_text()) facts.info = fields::of_lines(heard.info.value.text());
     if (heard.config.ok()) facts.config = fields::of_pairs(heard.config.value);
     if (heard.user.ok() && heard.user.value.is_text()) facts.user = heard.user.value.text();
-    if (thorough && heard.default_user.ok()) facts.default_user = fields::of_pairs(heard.default_user.value);
-    if (thorough && heard.slow_log.ok()) facts.slow_log = heard.slow_log.value;
+    if (heard.default_user.ok()) facts.default_user = fields::of_pairs(heard.default_user.value);
+    if (heard.slow_log.ok()) facts.slow_log = heard.slow_log.value;
     if (heard.time.ok() && heard.time.value.size() == 2) {
-        auto const server = milliseconds{heard.time.value[0].as<std::int64_t>() * 1'000 + heard.time.value[1].as<std::int64_t>() / 1'000};
+        auto const server = milliseconds{heard.time.value[0].as<std::int64_t>() * 1'000 +
+                                         heard.time.value[1].as<std::int64_t>() / 1'000};
         auto const uncertain = heard.answered_at - heard.asked_at;
         facts.clock_ahead = server - (heard.asked_at + uncertain / 2);
         facts.clock_error = uncertain / 2;
@@ -167,9 +191,10 @@ void note_blindness(questions const& heard, node_facts const& facts, bool thorou
     }
     if (what.empty()) return;
     to.push_back(degraded("look", fmt::format("could not look at {}: {}", what, why),
-                          rights.empty() ? advice_for(heard.info.reason, why)
-                                         : fmt::format("look as an administrator; or, to let this user look, ACL SETUSER {}{}",
-                                                       facts.user.empty() ? "<user>" : facts.user, rights)));
+                          rights.empty()
+                              ? advice_for(heard.info.reason, why)
+                              : fmt::format("look as an administrator; or, to let this user look, ACL SETUSER {}{}",
+                                            facts.user.empty() ? "<user>" : facts.user, rights)));
 }
 
 task<std::vector<microseconds>> measure(exam const& of, place const& at) {
@@ -218,7 +243,7 @@ task<part> look_at(exam const& of, place const& at, bool thorough) {
     made.found.push_back(well("connect", fmt::format("{} answers", target)));
     made.found.back().took = hello.took;
     auto const heard = co_await ask_all(of, at, thorough);
-    auto facts = read(heard, thorough);
+    auto facts = read(heard);
     made.server = server_text(facts.info, hello.value);
     if (!made.server.empty()) made.found.push_back(well("version", made.server));
     if (!heard.info.answered()) {  // connected, but it takes no requests
@@ -240,8 +265,10 @@ task<part> look_at(exam const& of, place const& at, bool thorough) {
         one.took = heard.info.took;
         made.found.push_back(std::move(one));
     }
-    if (of.by.cluster && heard.cluster.ok() && heard.nodes.ok() && heard.cluster.value.is_text() && heard.nodes.value.is_text()) {
-        made.found.push_back(judge_cluster(fields::of_lines(heard.cluster.value.text()), read_members(heard.nodes.value.text())));
+    if (of.by.cluster && heard.cluster.ok() && heard.nodes.ok() && heard.cluster.value.is_text() &&
+        heard.nodes.value.is_text()) {
+        made.found.push_back(
+            judge_cluster(fields::of_lines(heard.cluster.value.text()), read_members(heard.nodes.value.text())));
         made.found.back().took = heard.nodes.took;
     }
     co_return made;
@@ -250,7 +277,8 @@ task<part> look_at(exam const& of, place const& at, bool thorough) {
 // ---- Sentinel
 
 task<sentinel_view> view_of(exam const& of, redis::endpoint where) {
-    sentinel_view made{.address = redis::to_string(where), .problem = {}, .quorum_problem = {}, .master = {}, .replicas = {}};
+    sentinel_view made{
+        .address = redis::to_string(where), .problem = {}, .quorum_problem = {}, .master = {}, .replicas = {}};
     auto const session = std::make_shared<detail::session_state>(of.owner, of.owner->make_sentinel_session(where));
     auto const deadline = std::min(of.deadline, clock::now() + sentinel_patience);
     auto const& name = of.owner->where().master_name;
@@ -281,7 +309,6 @@ task<part> look_at_sentinels(exam const& of, bool thorough) {
 
 // ---- one report of all
 
-
 /// One finding of those that several servers have: the worst state, and what those in it said.
 finding merge(std::vector<std::pair<std::string, finding const*>> const& each) {
     constexpr std::size_t shown = 4;
@@ -295,7 +322,8 @@ finding merge(std::vector<std::pair<std::string, finding const*>> const& each) {
     for (auto const& [label, one] : each) {
         if (one->state != made.state) continue;
         same = same && one->found == each.front().second->found;
-        said.push_back(label.empty() || one->found.starts_with(label) ? one->found : fmt::format("{}: {}", label, one->found));
+        said.push_back(label.empty() || one->found.starts_with(label) ? one->found
+                                                                      : fmt::format("{}: {}", label, one->found));
     }
     if (said.size() == 1) {
         made.found = said.front();
@@ -337,7 +365,8 @@ task<std::vector<part>> look_at_cluster(exam const& of, bool thorough) {
     if (places.empty()) {
         part none;
         auto failed = slots;
-        if (failed.ok()) failed.problem = "CLUSTERDOWN: no slot is assigned to any node", failed.reason = errc::unavailable;
+        if (failed.ok())
+            failed.problem = "CLUSTERDOWN: no slot is assigned to any node", failed.reason = errc::unavailable;
         note_refusal(of, failed, of.owner->description(), none.found);
         parts.push_back(std::move(none));
         co_return parts;
@@ -372,7 +401,11 @@ task<health_report> examine(std::shared_ptr<detail::core> owner, health_options 
     if (options.within.count() <= 0) throw invalid_argument_error("health_options::within must be longer than 0");
     if (options.slow.count() <= 0) throw invalid_argument_error("health_options::slow must be longer than 0");
     auto by = facts_of(*owner, options);
-    return run({.owner = owner, .deadline = owner->deadline(options.within), .by = std::move(by), .refusals = refusals_of(*owner).first}, thorough);
+    return run({.owner = owner,
+                .deadline = owner->deadline(options.within),
+                .by = std::move(by),
+                .refusals = refusals_of(*owner).first},
+               thorough);
 }
 
 }  // namespace lockstep::observe

@@ -85,7 +85,8 @@ std::vector<cluster_member> read_members(std::string_view cluster_nodes) {
         bool const myself = words[2].find("myself") != std::string::npos;
         one.cut_off = !myself && words[7] != "connected" && !one.failed && !one.doubted;
         // [1000->-<id>] is on the move and not counted.
-        one.slots = std::any_of(words.begin() + 8, words.end(), [](std::string const& word) { return !word.starts_with('['); });
+        one.slots =
+            std::any_of(words.begin() + 8, words.end(), [](std::string const& word) { return !word.starts_with('['); });
         members.push_back(std::move(one));
     });
     return members;
@@ -95,7 +96,8 @@ fields of_commas(std::string_view text) {
     fields made;
     for_each_part(text, ',', [&](std::string_view part) {
         auto const sign = part.find('=');
-        if (sign != std::string_view::npos) made.set(std::string{part.substr(0, sign)}, std::string{part.substr(sign + 1)});
+        if (sign != std::string_view::npos)
+            made.set(std::string{part.substr(0, sign)}, std::string{part.substr(sign + 1)});
     });
     return made;
 }

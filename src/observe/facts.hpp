@@ -25,9 +25,11 @@ public:
 
     bool empty() const noexcept { return values_.empty(); }
     bool has(std::string_view name) const noexcept { return values_.contains(name); }
-    std::string text(std::string_view name) const;                     ///< empty: there is none
-    std::optional<std::int64_t> number(std::string_view name) const;   ///< nothing: none, or no number
-    std::int64_t number_or(std::string_view name, std::int64_t otherwise) const { return number(name).value_or(otherwise); }
+    std::string text(std::string_view name) const;                    ///< empty: there is none
+    std::optional<std::int64_t> number(std::string_view name) const;  ///< nothing: none, or no number
+    std::int64_t number_or(std::string_view name, std::int64_t otherwise) const {
+        return number(name).value_or(otherwise);
+    }
     void set(std::string name, std::string value) { values_[std::move(name)] = std::move(value); }
 
 private:

@@ -20,14 +20,19 @@ std::string health_report::text() const {
     std::size_t width = 0;
     for (auto const& one : findings) width = std::max(width, one.check.size());
     for (auto const& one : findings) {
-        text += fmt::format("  {:<9}  {:<{}}  {}\n", one.state == health_state::healthy ? "ok" : to_string(one.state), one.check, width, one.found);
+        text += fmt::format("  {:<9}  {:<{}}  {}\n", one.state == health_state::healthy ? "ok" : to_string(one.state),
+                            one.check, width, one.found);
         if (!one.advice.empty()) text += fmt::format("  {:<9}  {:<{}}  -> {}\n", "", "", width, one.advice);
     }
     return text;
 }
 
-task<health_report> async_check_health(client& by, health_options options) { return observe::examine(detail::core_access::of(by), options, false); }
-task<health_report> async_diagnose(client& by, health_options options) { return observe::examine(detail::core_access::of(by), options, true); }
+task<health_report> async_check_health(client& by, health_options options) {
+    return observe::examine(detail::core_access::of(by), options, false);
+}
+task<health_report> async_diagnose(client& by, health_options options) {
+    return observe::examine(detail::core_access::of(by), options, true);
+}
 
 health_report check_health(client& by, health_options options) {
     detail::core_access::of(by)->require_blocking_is_allowed();

@@ -53,9 +53,12 @@ task<answer> outcome_of(std::shared_ptr<detail::core> owner, task<reply> request
 }
 
 /// A key beside that of the probe lock, in the same slot.
-std::string beside(place const& at, std::string_view what) { return fmt::format("{}:{}", at.key.substr(0, at.key.rfind(':')), what); }
+std::string beside(place const& at, std::string_view what) {
+    return fmt::format("{}:{}", at.key.substr(0, at.key.rfind(':')), what);
+}
 
-task<answer> run_script(exam const& of, place const& at, scripts::script const& script, std::string key, std::vector<std::string> arguments) {
+task<answer> run_script(exam const& of, place const& at, scripts::script const& script, std::string key,
+                        std::vector<std::string> arguments) {
     std::string_view const keys[] = {key};
     std::vector<detail::argument> const list{arguments.begin(), arguments.end()};
     return outcome_of(of.owner, redis::run_script(of.owner->way(), script, keys, list, terms_of(of.deadline, at.slot)));
@@ -76,8 +79,14 @@ std::string where_to_look(answer const& of) {
 }
 
 finding slow_or_well(std::string_view check, std::string found, microseconds took, exam const& of) {
-    auto made = took < of.by.slow ? well(check, std::move(found))
-                                  : degraded(check, std::move(found), fmt::format("longer than {} ms: is the server overloaded (SLOWLOG GET, LATENCY DOCTOR), or the network slow?", of.by.slow.count()));
+    auto made =
+        took < of.by.slow
+            ? well(check, std::move(found))
+            : degraded(
+                  check, std::move(found),
+                  fmt::format(
+                      "longer than {} ms: is the server overloaded (SLOWLOG GET, LATENCY DOCTOR), or the network slow?",
+                      of.by.slow.count()));
     made.took = took;
     return made;
 }
@@ -85,7 +94,8 @@ finding slow_or_well(std::string_view check, std::string found, microseconds too
 /// Listens to one channel of the client's own connection, in the frame of the coroutine that waits for it.
 class ear final : redis::listener {
 public:
-    ear(std::shared_ptr<detail::core> owner, std::string channel) : owner_(std::move(owner)), channel_(std::move(channel)) {}
+    ear(std::shared_ptr<detail::core> owner, std::string channel)
+        : owner_(std::move(owner)), channel_(std::move(channel)) {}
     ~ear() {
         if (!owner_->same_process()) return;
         owner_->home().in_turn([this] {
@@ -123,7 +133,9 @@ public:
     };
 
 private:
-    redis::channel_kind kind() const noexcept { return owner_->is_cluster() ? redis::channel_kind::shard : redis::channel_kind::plain; }
+    redis::channel_kind kind() const noexcept {
+        return owner_->is_cluster() ? redis::channel_kind::shard : redis::channel_kind::plain;
+    }
     void listen() {
         if (std::exchange(listening_, true)) return;
         owner_->way()->listening().add(kind(), channel_, *this);
@@ -170,7 +182,8 @@ std::pair<std::uint64_t, std::string> refusals_of(detail::core& owner) {
 }
 
 bool answer::lacks_rights() const noexcept {
-    return problem.find("NOPERM") != std::string::npos || problem.find("The user executing the script") != std::string::npos;
+    return problem.find("NOPERM") != std::string::npos ||
+           problem.find("The user executing the script") != std::string::npos;
 }
 
 task<answer> ask(exam const& of, place const& at, std::vector<std::string> command) {
@@ -178,7 +191,8 @@ task<answer> ask(exam const& of, place const& at, std::vector<std::string> comma
     return outcome_of(of.owner, redis::run_command(of.owner->way(), list, terms_of(of.deadline, at.slot)));
 }
 
-task<answer> ask_by(exam const& of, std::shared_ptr<redis::router> way, clock::time_point deadline, std::vector<std::string> command) {
+task<answer> ask_by(exam const& of, std::shared_ptr<redis::router> way, clock::time_point deadline,
+                    std::vector<std::string> command) {
     std::vector<detail::argument> const list{command.begin(), command.end()};
     return outcome_of(of.owner, redis::run_command(std::move(way), list, terms_of(deadline, -1)));
 }
@@ -187,31 +201,40 @@ task<trial> try_lock(exam const& of, place const& at) {
     auto const hold = base::random_id().substr(0, 12) + ".1";
     auto const rules = fmt::format("500 1 {}:wake:", of.by.prefix);
     trial made;
-    made.last = co_await run_script(of, at, scripts::lock_acquire, at.key, words(hold, probe_ttl_ms, not_late, "1", "0", rules));
+    made.last = co_await run_script(of, at, scripts::lock_acquire, at.key,
+                                    words(hold, probe_ttl_ms, not_late, "1", "0", rules));
     auto const acquired = made.last.took;
-    bool const granted = made.last.ok() && (made.last.value.type() == reply_type::integer ||
-                                            (!made.last.value.empty() && made.last.value[0].is_text() && made.last.value[0].text() == "granted"));
+    bool const granted =
+        made.last.ok() &&
+        (made.last.value.type() == reply_type::integer ||
+         (!made.last.value.empty() && made.last.value[0].is_text() && made.last.value[0].text() == "granted"));
     if (!granted) {
-        auto const why = made.last.ok() ? std::string{"the server answered something else than a lock"} : made.last.problem;
-        made.found = unhealthy("probe_lock", "a lock can't be acquired: " + why, made.last.ok() ? "is another program using the keys of this prefix?" : where_to_look(made.last));
+        auto const why =
+            made.last.ok() ? std::string{"the server answered something else than a lock"} : made.last.problem;
+        made.found =
+            unhealthy("probe_lock", "a lock can't be acquired: " + why,
+                      made.last.ok() ? "is another program using the keys of this prefix?" : where_to_look(made.last));
         made.found.took = acquired;
         co_return made;
     }
     made.last = co_await run_script(of, at, scripts::lock_release, at.key, words(hold, rules));
     auto const took = acquired + made.last.took;
     if (!made.last.ok()) {
-        made.found = unhealthy("probe_lock", "a lock was acquired but can't be released: " + made.last.problem, where_to_look(made.last));
+        made.found = unhealthy("probe_lock", "a lock was acquired but can't be released: " + made.last.problem,
+                               where_to_look(made.last));
         made.found.took = took;
         co_return made;
     }
     co_await ask(of, at, words("UNLINK", at.key));  // without that right it goes with its lease
-    made.found = slow_or_well("probe_lock", fmt::format("acquired in {}, released in {}", in_ms(acquired), in_ms(made.last.took)), took, of);
+    made.found = slow_or_well(
+        "probe_lock", fmt::format("acquired in {}, released in {}", in_ms(acquired), in_ms(made.last.took)), took, of);
     co_return made;
 }
 
 task<trial> try_script(exam const& of, place const& at) {
     trial made;
-    made.last = co_await run_script(of, at, scripts::compare_and_delete, beside(at, "health"), words("a value that nobody writes"));
+    made.last = co_await run_script(of, at, scripts::compare_and_delete, beside(at, "health"),
+                                    words("a value that nobody writes"));
     if (made.last.ok()) {
         made.found = slow_or_well("scripts", "the server runs scripts (EVALSHA, EVAL)", made.last.took, of);
     } else {
@@ -233,15 +256,18 @@ task<trial> try_push(exam const& of, place const& at) {
     }
     if (!listening.problem().empty() || !listening.ready()) {
         made.last.reason = listening.problem().empty() ? errc::timeout : listening.reason();
-        made.last.problem = listening.problem().empty() ? "the server did not confirm the subscription in time" : listening.problem();
-        made.found = degraded("push", fmt::format("can't listen to {}: {}; {}", channel, made.last.problem, meaning), where_to_look(made.last));
+        made.last.problem =
+            listening.problem().empty() ? "the server did not confirm the subscription in time" : listening.problem();
+        made.found = degraded("push", fmt::format("can't listen to {}: {}; {}", channel, made.last.problem, meaning),
+                              where_to_look(made.last));
         made.found.took = since(begin);
         co_return made;
     }
     auto const published = clock::now();
     made.last = co_await ask(of, at, words(of.owner->is_cluster() ? "SPUBLISH" : "PUBLISH", channel, "ping"));
     if (!made.last.ok()) {
-        made.found = degraded("push", fmt::format("can't publish to {}: {}; {}", channel, made.last.problem, meaning), where_to_look(made.last));
+        made.found = degraded("push", fmt::format("can't publish to {}: {}; {}", channel, made.last.problem, meaning),
+                              where_to_look(made.last));
         made.found.took = made.last.took;
         co_return made;
     }
@@ -264,17 +290,47 @@ task<trial> try_push(exam const& of, place const& at) {
 
 namespace {
 
-/// In this order: what is made is taken away by one of the last, whichever of them is allowed. `%k` and `%z`: keys of its own, `%c`: a channel.
-constexpr std::array<std::string_view, 23> trials{
-    "EXISTS %k", "GET %k", "HGET %k f", "HMGET %k f", "HGETALL %k", "HKEYS %k", "PTTL %k", "TIME",
-    "HSET %k f v", "ZADD %z 1 m", "PUBLISH %c ping", "SPUBLISH %c ping", "PUBSUB NUMSUB %c",
-    "HDEL %k f", "ZREM %z m", "ZREMRANGEBYSCORE %z 0 1", "PEXPIRE %k 1", "PEXPIREAT %k 1", "PEXPIRE %z 1", "DEL %k", "DEL %z",
-    "EVALSHA ffffffffffffffffffffffffffffffffffffffff 1 %k", "EVAL return(0) 1 %k"};
+/// In this order: what is made is taken away by one of the last, whichever of them is allowed. `%k`, `%z` and `%x`: keys of its own, `%c`: a
+/// channel. With `?` it is for monitors only, and locks work without.
+constexpr std::array<std::string_view, 33> trials{"EXISTS %k",
+                                                  "GET %k",
+                                                  "HGET %k f",
+                                                  "HMGET %k f",
+                                                  "HGETALL %k",
+                                                  "HKEYS %k",
+                                                  "PTTL %k",
+                                                  "TIME",
+                                                  "HSET %k f v",
+                                                  "PUBLISH %c ping",
+                                                  "SPUBLISH %c ping",
+                                                  "PUBSUB NUMSUB %c",
+                                                  "?ZADD %z 1 m",
+                                                  "?ZRANGE %z 0 0",
+                                                  "?HLEN %k",
+                                                  "?HEXISTS %k f",
+                                                  "?HRANDFIELD %k",
+                                                  "?HSCAN %k 0",
+                                                  "?SCAN 0 COUNT 1",
+                                                  "?XADD %x MAXLEN 1 * f v",
+                                                  "?XREVRANGE %x + - COUNT 1",
+                                                  "?ZREM %z m",
+                                                  "?ZREMRANGEBYSCORE %z 0 1",
+                                                  "HDEL %k f",
+                                                  "PEXPIRE %k 1",
+                                                  "PEXPIREAT %k 1",
+                                                  "PEXPIRE %z 1",
+                                                  "PEXPIRE %x 1",
+                                                  "DEL %k",
+                                                  "DEL %z",
+                                                  "DEL %x",
+                                                  "EVALSHA ffffffffffffffffffffffffffffffffffffffff 1 %k",
+                                                  "EVAL return(0) 1 %k"};
 
 void fill_in(std::vector<std::string>& command, place const& at, std::string const& channel) {
     for (auto& word : command) {
         if (word == "%k") word = beside(at, "health");
         if (word == "%z") word = beside(at, "health-set");
+        if (word == "%x") word = beside(at, "health-stream");
         if (word == "%c") word = channel;
     }
 }
@@ -283,7 +339,10 @@ void fill_in(std::vector<std::string>& command, place const& at, std::string con
 
 std::vector<std::string> tried_commands() {
     std::set<std::string> names;
-    for (auto const one : trials) names.insert(words_of(one).front());
+    for (auto one : trials) {
+        if (one.starts_with('?')) one.remove_prefix(1);
+        names.insert(words_of(one).front());
+    }
     return {names.begin(), names.end()};
 }
 
@@ -292,7 +351,10 @@ task<finding> try_rights(exam const& of, place const& at, std::string user) {
     auto const channel = channel_of(of, at, "health-rights");
     std::vector<task<answer>> questions;
     std::vector<std::string> names;
-    for (auto const one : trials) {
+    std::vector<bool> needed;
+    for (auto one : trials) {
+        needed.push_back(!one.starts_with('?'));
+        if (!needed.back()) one.remove_prefix(1);
         auto command = words_of(one);
         fill_in(command, at, channel);
         names.push_back(command.front());
@@ -301,28 +363,37 @@ task<finding> try_rights(exam const& of, place const& at, std::string user) {
     auto const answers = co_await when_all(std::move(questions));
     std::set<std::string> missing;
     std::string unanswered;
+    bool locks_work = true;
     for (std::size_t i = 0; i < answers.size(); ++i) {
         auto const& one = answers[i];
         if (!one.answered()) unanswered = one.problem;
         if (!one.lacks_rights()) continue;
         auto const about = [&one](std::string_view what) { return one.problem.find(what) != std::string::npos; };
         std::string right = "+" + names[i];
-        std::transform(right.begin(), right.end(), right.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        std::transform(right.begin(), right.end(), right.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
         if (about("one of the keys")) right = fmt::format("~{}:*", of.by.prefix);
         if (about("one of the channels")) right = fmt::format("&{}:*", of.by.prefix);
         missing.insert(right);
+        locks_work = locks_work && !needed[i];
     }
     finding made;
     auto const who = user.empty() ? std::string{"this user"} : fmt::format("user {}", user);
     if (!missing.empty()) {
         std::string list;
         for (auto const& one : missing) list += " " + one;
-        made = unhealthy("rights", fmt::format("{} lacks rights that locks need:{}", who, list),
-                         fmt::format("ACL SETUSER {}{}; `lockstep acl` prints all that is needed", user.empty() ? "<user>" : user, list));
+        auto advice = fmt::format("ACL SETUSER {}{}; `lockstep acl` prints all that is needed",
+                                  user.empty() ? "<user>" : user, list);
+        made =
+            locks_work
+                ? degraded("rights",
+                           fmt::format("{} may use locks, but monitoring needs rights that it lacks:{}", who, list),
+                           std::move(advice))
+                : unhealthy("rights", fmt::format("{} lacks rights that locks need:{}", who, list), std::move(advice));
     } else if (!unanswered.empty()) {
         made = degraded("rights", "could not be tried: " + unanswered, advice_for(errc::timeout, unanswered));
     } else {
-        made = well("rights", fmt::format("{} may do all that locks need", who));
+        made = well("rights", fmt::format("{} may do all that locks and monitoring need", who));
     }
     made.took = since(begin);
     co_return made;

@@ -60,7 +60,8 @@ std::vector<std::string> words(Words const&... list) {
 }
 task<answer> ask(exam const& of, place const& at, std::vector<std::string> command);
 /// By a way that is not the client's own.
-task<answer> ask_by(exam const& of, std::shared_ptr<redis::router> way, clock::time_point deadline, std::vector<std::string> command);
+task<answer> ask_by(exam const& of, std::shared_ptr<redis::router> way, clock::time_point deadline,
+                    std::vector<std::string> command);
 
 /// What a probe found, and the problem in the server's own words.
 struct trial {

@@ -23,10 +23,16 @@ inline finding well(std::string_view check, std::string found) {
     return {.check = std::string{check}, .state = health_state::healthy, .found = std::move(found), .advice = {}};
 }
 inline finding degraded(std::string_view check, std::string found, std::string advice) {
-    return {.check = std::string{check}, .state = health_state::degraded, .found = std::move(found), .advice = std::move(advice)};
+    return {.check = std::string{check},
+            .state = health_state::degraded,
+            .found = std::move(found),
+            .advice = std::move(advice)};
 }
 inline finding unhealthy(std::string_view check, std::string found, std::string advice) {
-    return {.check = std::string{check}, .state = health_state::unhealthy, .found = std::move(found), .advice = std::move(advice)};
+    return {.check = std::string{check},
+            .state = health_state::unhealthy,
+            .found = std::move(found),
+            .advice = std::move(advice)};
 }
 
 /// Version, loading, eviction, memory, persistence, replicas.
@@ -47,7 +53,8 @@ struct sentinel_view {
     std::vector<fields> replicas;
 };
 /// Is a lease long enough to outlive a failover? `setting`: what says how soon a lost master is noticed.
-finding judge_failover_time(std::chrono::milliseconds noticed_after, std::chrono::milliseconds ttl, std::string_view setting);
+finding judge_failover_time(std::chrono::milliseconds noticed_after, std::chrono::milliseconds ttl,
+                            std::string_view setting);
 void judge_sentinels(std::vector<sentinel_view> const& views, client_facts const& by, bool thorough, findings& to);
 
 /// What to do when the server can't be used at all, as far as the words tell.

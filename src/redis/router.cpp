@@ -21,7 +21,7 @@ bool router::reconsider(connection& from, operation& request, std::string_view r
         case verdict::log_in: from.reconnect(refusal); break;
         case verdict::retry_later: break;
     }
-    last_refusal_ = refusal;
+    note_refusal(refusal);
     try_later(request);
     return true;
 }

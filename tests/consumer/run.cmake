@@ -29,6 +29,9 @@ run("${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${scratch}/build" -G "${GENERATOR}
   "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_BUILD_TYPE=Debug")
 run("${CMAKE_COMMAND}" --build "${scratch}/build")
 expect_ok("${scratch}/build/consumer")
+if(EXISTS "${prefix}/${LIBDIR}/cmake/lockstep/lockstep-metrics-targets.cmake")
+  expect_ok("${scratch}/build/scraper")
+endif()
 
 set(ENV{PKG_CONFIG_PATH} "${prefix}/${LIBDIR}/pkgconfig")
 set(ENV{LD_LIBRARY_PATH} "${prefix}/${LIBDIR}")

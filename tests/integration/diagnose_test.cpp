@@ -22,8 +22,8 @@ TYPED_TEST(diagnosis, of_a_server_that_is_set_up_well) {
     client by{server.url()};
     auto const report = this->look(by);
     EXPECT_EQ(report.state, health_state::healthy) << report.text();
-    for (auto const* const check : {"probe_lock", "rights", "durability", "output_buffers", "clients", "idle_timeout", "tcp_keepalive",
-                                    "exposure", "script_time", "slow_log", "latency", "clock"}) {
+    for (auto const* const check : {"probe_lock", "rights", "durability", "output_buffers", "clients", "idle_timeout",
+                                    "tcp_keepalive", "exposure", "script_time", "slow_log", "latency", "clock"}) {
         EXPECT_EQ(state_of(report, check), "healthy") << check << "\n" << report.text();
     }
     EXPECT_EQ(server.must({"DBSIZE"}).integer, 0) << describe(server.must({"KEYS", "*"}));
@@ -31,25 +31,30 @@ TYPED_TEST(diagnosis, of_a_server_that_is_set_up_well) {
 
 struct setting {
     char const* check;
-    std::vector<std::string> bad;      // CONFIG SET, name and value
-    char const* advice;                // the command in it that mends it
+    std::vector<std::string> bad;  // CONFIG SET, name and value
+    char const* advice;            // the command in it that mends it
 };
 
 std::ostream& operator<<(std::ostream& to, setting const& one) { return to << one.check << " " << one.bad[0]; }
 
 class diagnosed_setting : public testing::TestWithParam<setting> {};
-INSTANTIATE_TEST_SUITE_P(of, diagnosed_setting,
-                         testing::Values(setting{"durability", {"appendonly", "no"}, "CONFIG SET appendonly yes"},
-                                         setting{"durability", {"appendfsync", "no"}, "CONFIG SET appendfsync everysec"},
-                                         setting{"output_buffers", {"client-output-buffer-limit", "pubsub 100000 0 0"}, "CONFIG SET client-output-buffer-limit"},
-                                         setting{"output_buffers", {"client-output-buffer-limit", "normal 100000 0 0"}, "CONFIG SET client-output-buffer-limit"},
-                                         setting{"clients", {"maxclients", "3"}, "CONFIG SET maxclients"},
-                                         setting{"idle_timeout", {"timeout", "2"}, "CONFIG SET timeout 0"},
-                                         setting{"tcp_keepalive", {"tcp-keepalive", "0"}, "CONFIG SET tcp-keepalive"},
-                                         setting{"script_time", {"busy-reply-threshold", "0"}, "CONFIG SET busy-reply-threshold"},
-                                         setting{"script_time", {"busy-reply-threshold", "5"}, "CONFIG SET busy-reply-threshold"},
-                                         setting{"replica_writes", {"replica-read-only", "no"}, "CONFIG SET replica-read-only yes"}),
-                         [](auto const& of) { return std::string{of.param.check} + "_" + std::to_string(of.index); });
+INSTANTIATE_TEST_SUITE_P(
+    of, diagnosed_setting,
+    testing::Values(setting{"durability", {"appendonly", "no"}, "CONFIG SET appendonly yes"},
+                    setting{"durability", {"appendfsync", "no"}, "CONFIG SET appendfsync everysec"},
+                    setting{"output_buffers",
+                            {"client-output-buffer-limit", "pubsub 100000 0 0"},
+                            "CONFIG SET client-output-buffer-limit"},
+                    setting{"output_buffers",
+                            {"client-output-buffer-limit", "normal 100000 0 0"},
+                            "CONFIG SET client-output-buffer-limit"},
+                    setting{"clients", {"maxclients", "3"}, "CONFIG SET maxclients"},
+                    setting{"idle_timeout", {"timeout", "2"}, "CONFIG SET timeout 0"},
+                    setting{"tcp_keepalive", {"tcp-keepalive", "0"}, "CONFIG SET tcp-keepalive"},
+                    setting{"script_time", {"busy-reply-threshold", "0"}, "CONFIG SET busy-reply-threshold"},
+                    setting{"script_time", {"busy-reply-threshold", "5"}, "CONFIG SET busy-reply-threshold"},
+                    setting{"replica_writes", {"replica-read-only", "no"}, "CONFIG SET replica-read-only yes"}),
+    [](auto const& of) { return std::string{of.param.check} + "_" + std::to_string(of.index); });
 
 TEST_P(diagnosed_setting, is_well_again_when_its_advice_is_followed) {
     auto const& what = GetParam();
@@ -107,11 +112,13 @@ TYPED_TEST(diagnosis, of_our_own_scripts_in_the_slow_log) {
 }
 
 TYPED_TEST(diagnosis, of_a_user_who_may_only_use_locks_says_what_was_not_looked_at) {
-    redis_server server{{.users = {"bob on >secret ~lockstep:* &lockstep:* +@all -@admin -@dangerous -info"}, .append_only = true}};
+    redis_server server{
+        {.users = {"bob on >secret ~lockstep:* &lockstep:* +@all -@admin -@dangerous -info"}, .append_only = true}};
     client by{server.url("bob", "secret")};
     auto report = this->look(by);
     EXPECT_EQ(report.state, health_state::degraded) << report.text();
-    for (auto const* const what : {"INFO", "CONFIG GET", "SLOWLOG", "ACL GETUSER"}) EXPECT_TRUE(has(found_in(report, "look").found, what)) << report.text();
+    for (auto const* const what : {"INFO", "CONFIG GET", "SLOWLOG", "ACL GETUSER"})
+        EXPECT_TRUE(has(found_in(report, "look").found, what)) << report.text();
     EXPECT_EQ(state_of(report, "rights"), "healthy") << report.text();
     follow(server, found_in(report, "look").advice, "ACL SETUSER bob");
     report = this->look(by);

@@ -47,7 +47,10 @@ inline void expect_consistent(health_report const& report) {
         EXPECT_NE(one.found, "") << one.check;
         EXPECT_TRUE(has(report.text(), one.found));
         EXPECT_TRUE(has(report.text(), one.advice));
-        EXPECT_EQ(std::count_if(report.findings.begin(), report.findings.end(), [&](auto const& other) { return other.check == one.check; }), 1) << report.text();
+        EXPECT_EQ(std::count_if(report.findings.begin(), report.findings.end(),
+                                [&](auto const& other) { return other.check == one.check; }),
+                  1)
+            << report.text();
     }
     EXPECT_EQ(report.state, worst) << report.text();
 }
@@ -58,13 +61,15 @@ inline constexpr health_options patient{.within = 20s, .slow = 10s};
 /// Both forms of both functions.
 template <class Form>
 health_report health_of(client& by, health_options options = patient) {
-    auto report = Form::run(by, [&] { return check_health(by, options); }, [&] { return async_check_health(by, options); });
+    auto report = Form::run(
+        by, [&] { return check_health(by, options); }, [&] { return async_check_health(by, options); });
     expect_consistent(report);
     return report;
 }
 template <class Form>
 health_report diagnosis_of(client& by, health_options options = patient) {
-    auto report = Form::run(by, [&] { return diagnose(by, options); }, [&] { return async_diagnose(by, options); });
+    auto report = Form::run(
+        by, [&] { return diagnose(by, options); }, [&] { return async_diagnose(by, options); });
     expect_consistent(report);
     return report;
 }

@@ -25,10 +25,12 @@ TYPED_TEST(health, of_a_server_that_is_well) {
     client by{server.url()};
     auto const report = this->look(by);
     EXPECT_EQ(report.state, health_state::healthy) << report.text();
-    for (auto const* const check : {"connect", "version", "probe_lock", "push", "scripts", "eviction", "memory", "persistence", "replicas"}) {
+    for (auto const* const check :
+         {"connect", "version", "probe_lock", "push", "scripts", "eviction", "memory", "persistence", "replicas"}) {
         EXPECT_EQ(state_of(report, check), "healthy") << check;
     }
-    EXPECT_EQ(report.server.substr(0, report.server.find(' ')), server.info("valkey_version").empty() ? "redis" : "valkey");
+    EXPECT_EQ(report.server.substr(0, report.server.find(' ')),
+              server.info("valkey_version").empty() ? "redis" : "valkey");
     EXPECT_GT(found_in(report, "probe_lock").took, 0us);
     EXPECT_GT(found_in(report, "push").took, 0us);
 }
@@ -76,7 +78,8 @@ TYPED_TEST(health, of_a_server_that_hangs_is_known_in_time) {
     EXPECT_TRUE(has(found_in(report, "connect").advice, "does not answer")) << report.text();
     server.cont();
     EXPECT_EQ(this->look(by).state, health_state::healthy);
-    EXPECT_TRUE(eventually([&] { return server.must({"DBSIZE"}).integer == 0; })) << "what was asked late leaves nothing either";
+    EXPECT_TRUE(eventually([&] { return server.must({"DBSIZE"}).integer == 0; }))
+        << "what was asked late leaves nothing either";
 }
 
 TYPED_TEST(health, behind_a_network_that_swallows_everything_is_known_in_time) {
@@ -127,7 +130,8 @@ TYPED_TEST(health, of_a_server_that_evicts_says_so_and_how_to_change_it) {
     client careful{server.url()};
     client reckless{{.url = server.url(), .allow_eviction = true}};
     auto report = this->look(careful);
-    EXPECT_EQ(state_of(report, "connect"), "unhealthy") << "a client does not start on such a server: " << report.text();
+    EXPECT_EQ(state_of(report, "connect"), "unhealthy")
+        << "a client does not start on such a server: " << report.text();
     EXPECT_EQ(state_of(report, "eviction"), "unhealthy") << report.text();
     EXPECT_TRUE(has(found_in(report, "eviction").found, "allkeys-lru")) << report.text();
     auto const other = this->look(reckless);
@@ -136,6 +140,18 @@ TYPED_TEST(health, of_a_server_that_evicts_says_so_and_how_to_change_it) {
     follow(server, found_in(report, "eviction").advice, "CONFIG SET maxmemory-policy");
     EXPECT_TRUE(eventually([&] { return this->look(careful).state == health_state::healthy; }));
     EXPECT_EQ(this->look(reckless).state, health_state::healthy);
+}
+
+TYPED_TEST(health, of_a_server_that_evicts_since_the_client_was_connected) {
+    redis_server server;
+    client by{server.url()};
+    ASSERT_EQ(this->look(by).state, health_state::healthy);
+    server.must({"CONFIG", "SET", "maxmemory-policy", "volatile-ttl"});
+    auto const report = this->look(by);
+    EXPECT_EQ(state_of(report, "eviction"), "unhealthy") << report.text();
+    EXPECT_EQ(state_of(report, "probe_lock"), "healthy") << report.text();
+    follow(server, found_in(report, "eviction").advice, "CONFIG SET maxmemory-policy");
+    EXPECT_EQ(this->look(by).state, health_state::healthy);
 }
 
 TYPED_TEST(health, of_a_server_without_memory_says_how_much_it_needs) {
@@ -225,7 +241,8 @@ TYPED_TEST(health, of_a_user_without_rights_names_those_that_are_missing) {
     EXPECT_EQ(report.state, health_state::unhealthy);
     EXPECT_EQ(state_of(report, "probe_lock"), "unhealthy") << report.text();
     auto const rights = found_in(report, "rights");
-    EXPECT_TRUE(has(rights.found, "bob") && has(rights.found, "+hset") && has(rights.found, "+publish")) << report.text();
+    EXPECT_TRUE(has(rights.found, "bob") && has(rights.found, "+hset") && has(rights.found, "+publish"))
+        << report.text();
     EXPECT_FALSE(has(rights.found, "+hget")) << report.text();
     EXPECT_FALSE(has(report.text(), "secret")) << report.text();
     follow(server, rights.advice, "ACL SETUSER bob");
@@ -256,7 +273,8 @@ TYPED_TEST(health, of_a_user_who_may_not_look_is_degraded_at_most) {
 }
 
 TYPED_TEST(health, of_a_master_that_lost_its_replicas) {
-    redis_server server{{.tcp = true, .config = {"min-replicas-to-write 1", "min-replicas-max-lag 1", "repl-diskless-sync-delay 0"}}};
+    redis_server server{
+        {.tcp = true, .config = {"min-replicas-to-write 1", "min-replicas-max-lag 1", "repl-diskless-sync-delay 0"}}};
     redis_server replica{{.tcp = true, .replica_of = server.address()}};
     client by{server.url()};
     ASSERT_TRUE(eventually([&] { return server.info("min_slaves_good_slaves") == "1"; }));

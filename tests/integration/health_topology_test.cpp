@@ -34,7 +34,8 @@ TYPED_TEST(slow_health_on_sentinel, sees_who_is_missing) {
     EXPECT_EQ(state_of(report, "sentinel"), "degraded") << report.text();
     EXPECT_TRUE(has(found_in(report, "sentinel").found, std::to_string(group.sentinel(2).port()))) << report.text();
     group.sentinel(1).kill9();
-    EXPECT_TRUE(eventually([&] { return has(found_in(health_of<TypeParam>(by), "sentinel").found, "no failover is possible"); }, 20s));
+    EXPECT_TRUE(eventually(
+        [&] { return has(found_in(health_of<TypeParam>(by), "sentinel").found, "no failover is possible"); }, 20s));
 }
 
 TYPED_TEST(slow_health_on_sentinel, follows_a_failover) {
@@ -123,10 +124,13 @@ TYPED_TEST(slow_health_on_a_cluster, sees_a_master_that_failed_without_a_replica
     auto report = health_of<TypeParam>(by, {.within = 1s, .slow = 10s});
     EXPECT_LE(now_ms() - begin, std::chrono::milliseconds{1s + health_slack}.count());
     EXPECT_EQ(report.state, health_state::unhealthy) << report.text();
-    EXPECT_TRUE(eventually([&] {
-        auto const now = health_of<TypeParam>(by, {.within = 1s, .slow = 10s});
-        return state_of(now, "cluster") == "unhealthy" && has(found_in(now, "cluster").found, std::to_string(lost.port()));
-    }, 30s));
+    EXPECT_TRUE(eventually(
+        [&] {
+            auto const now = health_of<TypeParam>(by, {.within = 1s, .slow = 10s});
+            return state_of(now, "cluster") == "unhealthy" &&
+                   has(found_in(now, "cluster").found, std::to_string(lost.port()));
+        },
+        30s));
     lost.restart();
     EXPECT_TRUE(eventually([&] { return health_of<TypeParam>(by).state == health_state::healthy; }, 30s));
 }
@@ -134,11 +138,14 @@ TYPED_TEST(slow_health_on_a_cluster, sees_a_master_that_failed_without_a_replica
 TYPED_TEST(slow_health_on_a_cluster, diagnoses_its_settings) {
     cluster nodes{{.replicas_per_master = 0}};
     client by{nodes.url()};
-    for (std::size_t i = 0; i < nodes.size(); ++i) nodes.node(i).must({"CONFIG", "SET", "cluster-require-full-coverage", "yes"});
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+        nodes.node(i).must({"CONFIG", "SET", "cluster-require-full-coverage", "yes"});
     auto report = diagnosis_of<TypeParam>(by);
     EXPECT_EQ(state_of(report, "failover_time"), "healthy") << report.text();
     EXPECT_EQ(state_of(report, "cluster_coverage"), "degraded") << report.text();
-    for (std::size_t i = 0; i < nodes.size(); ++i) follow(nodes.node(i), found_in(report, "cluster_coverage").advice, "CONFIG SET cluster-require-full-coverage no");
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+        follow(nodes.node(i), found_in(report, "cluster_coverage").advice,
+               "CONFIG SET cluster-require-full-coverage no");
     report = diagnosis_of<TypeParam>(by);
     EXPECT_EQ(state_of(report, "cluster_coverage"), "healthy") << report.text();
     EXPECT_EQ(state_of(report, "rights"), "healthy") << report.text();

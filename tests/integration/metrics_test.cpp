@@ -1,0 +1,178 @@
+// What Prometheus reads, as it reads it: the text exposition, parsed.
+#include "support/eventually.hpp"
+#include "support/redis_server.hpp"
+#include "topology_support.hpp"
+
+#include <lockstep/counting_semaphore.hpp>
+#include <lockstep/metrics.hpp>
+#include <lockstep/mutex.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include <cmath>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace lockstep::test {
+namespace {
+
+/// One scrape: samples by their name and labels as they stand, types and helps by family.
+struct scrape {
+    explicit scrape(lockstep::metrics const& of) : text{prometheus::TextSerializer{}.Serialize(of.Collect())} {
+        std::istringstream in{text};
+        for (std::string line; std::getline(in, line);) {
+            std::smatch parts;
+            if (std::regex_match(line, parts, std::regex{R"(# (HELP|TYPE) (\S+) (.+))"})) {
+                (parts[1] == "HELP" ? helps : types)[parts[2]] = parts[3];
+            } else if (std::regex_match(line, parts, std::regex{R"(([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[^}]*\})?) (\S+))"})) {
+                EXPECT_TRUE(samples.emplace(parts[1], std::stod(parts[2])).second) << "twice: " << line;
+            } else {
+                ADD_FAILURE() << "no line of the text format: " << line;
+            }
+        }
+    }
+    double value(std::string const& name) const {
+        auto const found = samples.find(name);
+        return found == samples.end() ? std::nan("") : found->second;
+    }
+
+    std::string text;
+    std::map<std::string, std::string> helps, types;
+    std::map<std::string, double> samples;
+};
+
+class metrics_of_a_client : public testing::Test {
+protected:
+    redis_server server;
+    client by{server.url()};
+};
+
+TEST_F(metrics_of_a_client, are_named_and_explained_as_prometheus_wants_it) {
+    lockstep::metrics const metrics{by, {.fleet = true}};
+    mutex(by, "name").acquire().release();
+    scrape const seen{metrics};
+    EXPECT_GT(seen.types.size(), 15U);
+    for (auto const& [name, type] : seen.types) {
+        EXPECT_TRUE(name.starts_with("lockstep_")) << name;
+        EXPECT_EQ(name.ends_with("_total"), type == "counter") << name << " is a " << type;
+        EXPECT_TRUE(seen.helps.contains(name) && seen.helps.at(name).ends_with('.')) << name << " is not explained";
+        EXPECT_TRUE(type != "histogram" || name.ends_with("_seconds")) << name;
+    }
+    EXPECT_EQ(seen.types.size(), seen.helps.size());
+    EXPECT_EQ(seen.text.find("nan"), std::string::npos) << seen.text;
+}
+
+TEST_F(metrics_of_a_client, count_what_it_did) {
+    lockstep::metrics const metrics{by};
+    scrape const before{metrics};
+    EXPECT_EQ(before.value("lockstep_acquisitions_total{kind=\"lock\"}"), 0) << before.text;
+    client other{server.url()};
+    mutex mine{by, "name"};
+    for (int i = 0; i < 3; ++i) mine.acquire().release();
+    {
+        auto const taken = mutex(other, "name").acquire();
+        EXPECT_FALSE(mine.try_acquire_for(20ms));
+    }
+    auto permits = counting_semaphore::create(by, "permits", 2);
+    permits.acquire().release();
+    scrape const after{metrics};
+    EXPECT_EQ(after.value("lockstep_acquisitions_total{kind=\"lock\"}"), 3) << after.text;
+    EXPECT_EQ(after.value("lockstep_acquisitions_total{kind=\"semaphore\"}"), 1);
+    EXPECT_EQ(after.value("lockstep_timeouts_total{kind=\"lock\"}"), 1);
+    EXPECT_EQ(after.value("lockstep_losses_total{kind=\"lock\"}"), 0);
+    EXPECT_EQ(after.value("lockstep_hold_seconds_count{kind=\"lock\"}"), 3);
+    EXPECT_EQ(after.value("lockstep_wait_seconds_count{kind=\"lock\"}"), 3);
+    EXPECT_GT(after.value("lockstep_wait_seconds_sum{kind=\"lock\"}"), 0);
+    EXPECT_GT(after.value("lockstep_requests_total"), before.value("lockstep_requests_total"));
+    EXPECT_EQ(after.value("lockstep_connects_total"), 1);
+    EXPECT_EQ(after.value("lockstep_connections"), 1);
+    EXPECT_TRUE(std::isnan(after.value("lockstep_fleet_up"))) << "nobody asked for it";
+}
+
+TEST_F(metrics_of_a_client, have_histograms_that_add_up) {
+    lockstep::metrics const metrics{by};
+    mutex mine{by, "name"};
+    for (int i = 0; i < 50; ++i) mine.acquire().release();
+    scrape const seen{metrics};
+    for (std::string const name : {"lockstep_hold_seconds", "lockstep_wait_seconds"}) {
+        std::map<double, double> buckets;
+        for (auto const& [sample, value] : seen.samples) {
+            std::smatch parts;
+            std::regex const bucket{name + R"re(_bucket\{kind="lock",le="([^"]+)"\})re"};
+            if (std::regex_match(sample, parts, bucket)) buckets[std::stod(parts[1])] = value;
+        }
+        ASSERT_EQ(buckets.size(), 15U) << seen.text;
+        double last = 0;
+        for (auto const& [bound, count] : buckets) {
+            EXPECT_GE(count, last) << bound;
+            last = count;
+        }
+        EXPECT_EQ(last, 50) << "the last is +Inf";
+        EXPECT_TRUE(std::isinf(buckets.rbegin()->first));
+        auto const sum = seen.value(name + "_sum{kind=\"lock\"}");
+        double most = 0;
+        double before = 0;
+        for (auto const& [bound, count] : buckets) {
+            if (!std::isinf(bound)) most += bound * (count - before);
+            before = count;
+        }
+        EXPECT_LE(sum, most + 1e-9) << "no more than all at the upper bounds of their buckets";
+    }
+}
+
+TEST_F(metrics_of_a_client, never_fall) {
+    lockstep::metrics const metrics{by};
+    {
+        auto session = by.open_session();
+        for (int i = 0; i < 100; ++i) session.command("PING");
+        EXPECT_GE(scrape(metrics).value("lockstep_requests_total"), 100);
+    }
+    EXPECT_GE(scrape(metrics).value("lockstep_requests_total"), 100) << "although that connection is gone";
+}
+
+TEST_F(metrics_of_a_client, see_the_fleet) {
+    lockstep::metrics const metrics{by, {.fleet = true}};
+    client other{{.url = server.url(), .name = "other"}};
+    auto const held = mutex(other, "a").acquire();
+    auto const more = mutex(other, "b").acquire();
+    begun waiting{mutex(by, "a").async_acquire()};
+    ASSERT_TRUE(eventually([&] { return scrape(metrics).value("lockstep_fleet_waiters{kind=\"lock\"}") == 1; }));
+    scrape const seen{metrics};
+    EXPECT_EQ(seen.value("lockstep_fleet_up"), 1);
+    EXPECT_EQ(seen.value("lockstep_fleet_holds{kind=\"lock\"}"), 2) << seen.text;
+    EXPECT_EQ(seen.value("lockstep_fleet_holds{kind=\"semaphore\"}"), 0);
+    EXPECT_EQ(seen.value("lockstep_fleet_objects{kind=\"lock\"}"), 2);
+    EXPECT_EQ(seen.value("lockstep_fleet_stale_holds{kind=\"lock\"}"), 0);
+    EXPECT_TRUE(eventually([&] { return scrape(metrics).value("lockstep_fleet_clients") >= 2; }, 20s));
+}
+
+TEST_F(metrics_of_a_client, are_there_when_the_server_is_not) {
+    lockstep::metrics const metrics{by, {.fleet = true, .within = 300ms}};
+    mutex(by, "name").acquire().release();
+    ASSERT_EQ(scrape(metrics).value("lockstep_fleet_up"), 1);
+    server.stop();
+    auto const begin = now_ms();
+    scrape const seen{metrics};
+    EXPECT_LE(now_ms() - begin, 300 + 2'000);
+    EXPECT_EQ(seen.value("lockstep_fleet_up"), 0) << seen.text;
+    EXPECT_EQ(seen.value("lockstep_acquisitions_total{kind=\"lock\"}"), 1);
+    EXPECT_TRUE(std::isnan(seen.value("lockstep_fleet_holds{kind=\"lock\"}"))) << "not known is not none";
+    server.cont();
+    EXPECT_EQ(scrape(metrics).value("lockstep_fleet_up"), 1);
+}
+
+TEST_F(metrics_of_a_client, of_a_closed_one_do_not_throw) {
+    lockstep::metrics const metrics{by, {.fleet = true}};
+    mutex(by, "name").acquire().release();
+    by.close();
+    scrape const seen{metrics};
+    EXPECT_EQ(seen.value("lockstep_fleet_up"), 0);
+    EXPECT_EQ(seen.value("lockstep_connections"), 0);
+}
+
+}  // namespace
+}  // namespace lockstep::test

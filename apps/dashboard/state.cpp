@@ -159,7 +159,11 @@ bool state::update(snapshot const& now) {
     auto const mention = [&](client_info const& client) {
         auto key = readable(client.id);
         auto const known = clients_.items.find(key);
-        if (known == clients_.items.end() || known->second.seen != round_) put(clients_, std::move(key), client);
+        if (known != clients_.items.end() && known->second.seen == round_) return;
+        auto is = client;
+        if (client.name.empty() && known != clients_.items.end()) is = known->second.value;  // what it once said is forgotten there
+        is.connected = client.connected;
+        put(clients_, std::move(key), std::move(is));
     };
     for (auto object : now.objects) {
         auto key = object.kind + ':' + readable(object.name);

@@ -63,10 +63,11 @@ export class World {
     this.problems = []; // of pages: errors, refusals of the content security policy, dialogs
   }
 
-  static async start(options = []) {
+  // `port`: a Redis on TCP, for pictures; tests use a socket of their own.
+  static async start(options = [], port = 0) {
     const world = new World();
     try {
-      await world.startRedis();
+      await world.startRedis(port);
       await world.startDashboard(options);
       world.browser = await chromium.launch({ executablePath: process.env.LOCKSTEP_CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
     } catch (failure) {
@@ -82,10 +83,10 @@ export class World {
     return program;
   }
 
-  async startRedis() {
+  async startRedis(port) {
     const socket = join(this.folder, 'redis.sock');
-    this.url = `unix://${socket}`;
-    this.redis = this.run('redis-server', ['--port', '0', '--unixsocket', socket, '--save', '', '--dir', this.folder]);
+    this.url = port > 0 ? `redis://127.0.0.1:${port}` : `unix://${socket}`;
+    this.redis = this.run('redis-server', ['--port', String(port), '--unixsocket', socket, '--save', '', '--dir', this.folder]);
     await eventually(async () => {
       const ping = new Program('redis-cli', ['-s', socket, 'ping'], { stdio: ['pipe', 'pipe', 'ignore'] });
       const said = await Promise.race([ping.line().catch(() => ''), ping.ended.then(() => '')]);

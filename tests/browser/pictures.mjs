@@ -4,7 +4,7 @@ import { eventually, row, World } from './harness.mjs';
 
 const folder = process.argv[2];
 const only = process.argv[3];
-const world = await World.start(['--actions']);
+const world = await World.start(['--actions'], 16379);
 try {
   const crew = ['billing-worker', 'report-builder', 'nightly', 'ingest', 'api-server', 'scheduler', 'mailer', 'indexer'];
   const people = crew.map((name) => world.puppet(name, 20_000));
@@ -41,6 +41,7 @@ try {
     await page.context().close();
   };
   const first = await world.open();
+  await first.fill('#search', 'schema');
   await eventually(async () => /migration/.test(await row(first, 'schema/v42').innerText()), 'all have said who they are');
   await doomed.kill();
   await row(first, 'schema/v42').locator('.dot.stale').waitFor();

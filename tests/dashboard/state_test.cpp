@@ -125,6 +125,9 @@ TEST_F(dashboard_state, knows_the_owner_of_a_hold_after_it_is_gone) {
     EXPECT_FALSE(message.at("set").at("clients").at(0).at("connected").as_bool());
     EXPECT_EQ(count(message, "gone", "clients"), 0U);
     EXPECT_EQ(tracked.stale(), 1U);
+    now.holds[0].owner = {.id = "c1", .connected = false};
+    tracked.update(now);
+    EXPECT_EQ(sent(seen).at("set").at("clients").at(0).at("name").as_string(), "one") << "although the server has forgotten it";
 }
 
 TEST_F(dashboard_state, writes_names_that_are_not_utf8_as_json_can_have_them) {

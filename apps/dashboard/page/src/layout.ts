@@ -20,6 +20,7 @@ export interface Edge {
   to: Node;
   bad: boolean;
   waits: boolean; // otherwise: is held by
+  around: number; // closes a ring: which line below everything it takes; 0: it goes straight
 }
 export interface Drawing {
   nodes: Node[];
@@ -52,7 +53,7 @@ export function layOut(model: Model): Drawing {
     if (!node) nodes.set(key, (node = { id: key, type: 'client', title: clientLabel(of), sub: of.connected ? clientPlace(of) : 'gone', kind: '', bad: bad.has(key), x: 0, y: 0 }));
     return node;
   };
-  const join = (from: Node, to: Node, waits: boolean) => edges.push({ from, to, waits, bad: from.bad && to.bad });
+  const join = (from: Node, to: Node, waits: boolean) => edges.push({ from, to, waits, bad: from.bad && to.bad, around: 0 });
   for (const [key, waits] of contended.slice(0, mostThings)) {
     const first = waits[0]!;
     const thing: Node = { id: `t ${thingKey(first)}`, type: 'thing', title: first.name, sub: '', kind: first.kind, bad: bad.has(`t ${key}`), x: 0, y: 0 };
@@ -120,11 +121,15 @@ function place(nodes: Node[], edges: Edge[], leftOut: number): Drawing {
     node.x = 16 + c * (nodeWidth + columnGap);
     node.y = node.y - top + 16;
   }));
+  let lines = 0;
+  for (const edge of edges) if (edge.to.x <= edge.from.x) edge.around = lines += 1;
+  const margin = lines > 0 ? 36 : 16;
+  for (const node of nodes) node.x += margin - 16;
   return {
     nodes,
     edges,
     leftOut,
-    width: columns.length * (nodeWidth + columnGap) - columnGap + 32,
-    height: Math.max(120, ...nodes.map((node) => node.y + nodeHeight + 16)),
+    width: columns.length * (nodeWidth + columnGap) - columnGap + 2 * margin,
+    height: Math.max(120, ...nodes.map((node) => node.y + nodeHeight + 16)) + lines * 12,
   };
 }

@@ -54,13 +54,13 @@ class Model {
     const touched = new Set<string>();
     const first = !this.loaded;
     if (message.whole) this.forgetAllBut(message, touched);
+    for (const key of message.gone.holds ?? []) this.dropHold(key, touched);
+    for (const key of message.gone.waits ?? []) this.dropWait(key, touched);
+    for (const key of message.gone.objects ?? []) this.things.delete(key);
     for (const one of message.set.clients) this.setClient(one, first);
     for (const one of message.set.objects) this.things.set(thingKey(one), one);
     for (const one of message.set.holds) this.setHold(one, message.at_ms, first, touched);
     for (const one of message.set.waits) this.setWait(one, first, touched);
-    for (const key of message.gone.holds ?? []) this.dropHold(key, touched);
-    for (const key of message.gone.waits ?? []) this.dropWait(key, touched);
-    for (const key of message.gone.objects ?? []) this.things.delete(key);
     for (const key of message.gone.clients ?? []) this.dropClient(key);
     this.index(touched);
     this.leftOut = message.left_out;

@@ -43,7 +43,7 @@ export function Graph() {
                 ))}
               </defs>
               {drawing.edges.map((edge) => (
-                <EdgeOf key={`${edge.from.id}>${edge.to.id}`} of={edge} />
+                <EdgeOf key={`${edge.from.id}>${edge.to.id}`} of={edge} height={drawing.height} />
               ))}
               {drawing.nodes.map((node) => (
                 <NodeOf key={node.id} of={node} />
@@ -56,19 +56,25 @@ export function Graph() {
   );
 }
 
-function EdgeOf({ of }: { of: Edge }) {
+// Out to the right, below everything to the left, and up again, with round corners.
+function wayAround(x1: number, y1: number, x2: number, y2: number, bottom: number): string {
+  const r = 8;
+  const right = x1 + 18;
+  const left = x2 - 18;
+  return (
+    `M${x1} ${y1} H${right - r} Q${right} ${y1} ${right} ${y1 + r} V${bottom - r} Q${right} ${bottom} ${right - r} ${bottom} ` +
+    `H${left + r} Q${left} ${bottom} ${left} ${bottom - r} V${y2 + r} Q${left} ${y2} ${left + r} ${y2} H${x2}`
+  );
+}
+
+function EdgeOf({ of, height }: { of: Edge; height: number }) {
   const { from, to } = of;
-  const back = to.x <= from.x; // closes a ring: around the outside
   const y1 = from.y + nodeHeight / 2;
   const y2 = to.y + nodeHeight / 2;
-  const x1 = from.x + (back ? 0 : nodeWidth);
-  const x2 = to.x + (back ? nodeWidth : 0);
+  const x1 = from.x + nodeWidth;
+  const x2 = to.x;
   const bend = Math.max(36, Math.abs(x2 - x1) / 2);
-  const path = back
-    ? to.x === from.x
-      ? `M${x1} ${y1} C${x1 - 60} ${y1}, ${to.x - 60} ${y2}, ${to.x} ${y2}`
-      : `M${from.x + nodeWidth / 2} ${from.y + nodeHeight} C${from.x + nodeWidth / 2} ${Math.max(from.y, to.y) + 130}, ${to.x + nodeWidth / 2} ${Math.max(from.y, to.y) + 130}, ${to.x + nodeWidth / 2} ${to.y + nodeHeight}`
-    : `M${x1} ${y1} C${x1 + bend} ${y1}, ${x2 - bend} ${y2}, ${x2} ${y2}`;
+  const path = of.around > 0 ? wayAround(x1, y1, x2, y2, height - of.around * 12) : `M${x1} ${y1} C${x1 + bend} ${y1}, ${x2 - bend} ${y2}, ${x2} ${y2}`;
   const kind = of.bad ? 'bad' : of.waits ? 'waits' : 'holds';
   return <path class={`edge ${kind}${of.waits ? ' dashed' : ''}`} d={path} marker-end={`url(#arrow-${kind})`} />;
 }

@@ -76,7 +76,8 @@ exit_code serve(context const& all, dashboard_options const& how, std::stop_toke
         all.print_json(boost::json::object{{"url", server->url()}, {"actions", how.allow_actions}});
     } else {
         all.print(fmt::format("{}\n", server->url()));
-        all.note(how.allow_actions ? "holds can be ended there; Ctrl-C ends it" : "it only shows (--allow-actions lets it act); Ctrl-C ends it");
+        all.note(how.allow_actions ? "holds can be ended there; Ctrl-C ends it"
+                                   : "it only shows (--allow-actions lets it act); Ctrl-C ends it");
     }
     std::mutex mutex;
     std::condition_variable_any ended;
@@ -88,13 +89,24 @@ exit_code serve(context const& all, dashboard_options const& how, std::stop_toke
 }  // namespace
 
 void add_dashboard(CLI::App& command, context& all) {
-    command.description("Serves a page that shows who holds what, who waits and why, live. On this machine only, unless told otherwise.");
+    command.description(
+        "Serves a page that shows who holds what, who waits and why, live. On this machine only, unless told "
+        "otherwise.");
     auto const how = std::make_shared<dashboard_options>();
-    command.add_option("--listen", how->address, "IP address to listen on; any but loopback needs a token")->type_name("ADDRESS")->capture_default_str();
-    command.add_option("--port", how->port, "port; 0: one that is free. Without it 7717, or one that is free when that is taken")->type_name("N");
-    command.add_option("--token-file", how->token_file, "file with the token that the page asks for (or LOCKSTEP_DASHBOARD_TOKEN)")->type_name("FILE");
+    command.add_option("--listen", how->address, "IP address to listen on; any but loopback needs a token")
+        ->type_name("ADDRESS")
+        ->capture_default_str();
+    command
+        .add_option("--port", how->port,
+                    "port; 0: one that is free. Without it 7717, or one that is free when that is taken")
+        ->type_name("N");
+    command
+        .add_option("--token-file", how->token_file,
+                    "file with the token that the page asks for (or LOCKSTEP_DASHBOARD_TOKEN)")
+        ->type_name("FILE");
     command.add_option("--allow-host", how->hosts, "a further name under which it is reached")->type_name("NAME");
-    command.add_flag("--allow-actions", how->allow_actions, "allow asking for holds and ending them; otherwise it only shows");
+    command.add_flag("--allow-actions", how->allow_actions,
+                     "allow asking for holds and ending them; otherwise it only shows");
     command.callback([&all, how] {
         all.action = [&all, how] {
             return interruptible([&](std::stop_token const& stop) { return serve(all, *how, stop); });
@@ -109,8 +121,9 @@ void add_dashboard(CLI::App& command, context& all) {
     command.allow_extras();
     command.callback([&all] {
         all.action = []() -> exit_code {
-            throw failure{exit_code::usage, "this program was built without the dashboard, because there was no Node.js",
-                          "install nodejs (18 or newer) and npm, and build again; `lockstep top` shows the same in the terminal"};
+            throw failure{
+                exit_code::usage, "this program was built without the dashboard, because there was no Node.js",
+                "install nodejs (18 or newer) and npm, and build again; `lockstep top` shows the same in the terminal"};
         };
     });
 }

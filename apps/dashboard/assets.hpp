@@ -7,10 +7,10 @@
 namespace lockstep::dashboard {
 
 struct asset {
-    std::string_view path;     // "/", "/assets/app-3F2A.js"
-    std::string_view type;     // its Content-Type
-    std::string_view etag;     // with its quotes
-    bool lasting;              // its path changes with its content
+    std::string_view path;  // "/", "/assets/app-3F2A.js"
+    std::string_view type;  // its Content-Type
+    std::string_view etag;  // with its quotes
+    bool lasting;           // its path changes with its content
     std::string_view content;
 };
 

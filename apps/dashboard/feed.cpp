@@ -156,10 +156,17 @@ void feed::sample() {
 void feed::sampled(name_statistics const& total) {
     auto const now = steady_clock::now();
     auto const at = state_.at_ms() + std::chrono::duration_cast<std::chrono::milliseconds>(now - updated_at_).count();
-    boost::json::object point{{"at_ms", at},         {"objects", state_.objects()}, {"holds", state_.holds()},
-                              {"waiting", state_.waiting()},     {"stale", state_.stale()},     {"clients", state_.clients()},
-                              {"acquisitions", total.acquisitions}, {"timeouts", total.timeouts},  {"losses", total.losses},
-                              {"wait_p99_us", total.waited.p99.count()}, {"held_p99_us", total.held.p99.count()}};
+    boost::json::object point{{"at_ms", at},
+                              {"objects", state_.objects()},
+                              {"holds", state_.holds()},
+                              {"waiting", state_.waiting()},
+                              {"stale", state_.stale()},
+                              {"clients", state_.clients()},
+                              {"acquisitions", total.acquisitions},
+                              {"timeouts", total.timeouts},
+                              {"losses", total.losses},
+                              {"wait_p99_us", total.waited.p99.count()},
+                              {"held_p99_us", total.held.p99.count()}};
     if (before_ && total.acquisitions >= before_->acquisitions) {
         double const seconds = std::chrono::duration<double>(now - before_at_).count();
         auto const rate = [&](std::uint64_t is, std::uint64_t was) {
@@ -172,8 +179,9 @@ void feed::sampled(name_statistics const& total) {
             return static_cast<double>(t.count) * static_cast<double>(t.average.count());
         };
         if (total.waited.count > before_->waited.count)
-            point["wait_average_us"] = std::max(0.0, (sum(total.waited) - sum(before_->waited)) /
-                                                         static_cast<double>(total.waited.count - before_->waited.count));
+            point["wait_average_us"] =
+                std::max(0.0, (sum(total.waited) - sum(before_->waited)) /
+                                  static_cast<double>(total.waited.count - before_->waited.count));
     }
     before_ = total;
     before_at_ = now;

@@ -23,13 +23,15 @@ namespace lockstep::dashboard {
 class listener {
 public:
     virtual ~listener() = default;
-    virtual void state_changed() = 0;                      // call feed::message when there is room for it
-    virtual void send(std::string_view event, std::string const& data) = 0;  // a small thing; may be dropped when it is slow
+    virtual void state_changed() = 0;  // call feed::message when there is room for it
+    virtual void send(std::string_view event,
+                      std::string const& data) = 0;  // a small thing; may be dropped when it is slow
 };
 
 class feed : public std::enable_shared_from_this<feed> {
 public:
-    feed(boost::asio::io_context& io, boost::asio::thread_pool& workers, backend& from) : io_(io), workers_(workers), from_(from), timer_(io) {}
+    feed(boost::asio::io_context& io, boost::asio::thread_pool& workers, backend& from)
+        : io_(io), workers_(workers), from_(from), timer_(io) {}
 
     void join(listener& page);
     void leave(listener& page);

@@ -109,7 +109,8 @@ std::optional<response> guard::check_reader(request const& asked, clock::time_po
 std::optional<response> guard::check_origin(request const& asked) const {
     auto const& site = asked.fetch_site;
     bool const foreign_site = !site.empty() && site != "same-origin" && site != "none";
-    bool const foreign_origin = !asked.origin.empty() && asked.origin != "http://" + asked.host && asked.origin != "https://" + asked.host;
+    bool const foreign_origin =
+        !asked.origin.empty() && asked.origin != "http://" + asked.host && asked.origin != "https://" + asked.host;
     if (foreign_site || foreign_origin) return refusal(403, "this came from a page of another site");
     if (!asked.content_type.starts_with("application/json")) return refusal(415, "send application/json");
     return std::nullopt;

@@ -20,9 +20,9 @@
 namespace lockstep::dashboard {
 
 struct guard_options {
-    std::string token{};              // empty: everybody may look
+    std::string token{};               // empty: everybody may look
     std::vector<std::string> hosts{};  // in lower case, without ports
-    std::uint16_t port = 0;           // cookies know no ports: theirs is part of the cookie's name
+    std::uint16_t port = 0;            // cookies know no ports: theirs is part of the cookie's name
     bool allow_actions = false;
 };
 

@@ -10,11 +10,11 @@ namespace lockstep::dashboard {
 
 struct request {
     std::string method{};
-    std::string path{};    // without the query
+    std::string path{};  // without the query
     std::string query{};
     std::string host{}, origin{}, cookie{}, authorization{}, content_type{}, csrf{}, fetch_site{}, etag{}, last_event{};
     std::string body{};
-    std::string peer{};    // its address
+    std::string peer{};  // its address
 };
 
 struct response {

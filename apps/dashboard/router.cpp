@@ -167,9 +167,8 @@ response router::done(std::string const& path, std::string const& body, std::str
         return refusal(400, "name, kind and hold must say which hold is meant");
 
     auto const all = parts_.from.active(name);
-    auto const found = std::ranges::find_if(all, [&](hold_info const& one) {
-        return one.kind == kind && readable(one.id) == hold;
-    });
+    auto const found =
+        std::ranges::find_if(all, [&](hold_info const& one) { return one.kind == kind && readable(one.id) == hold; });
     if (found == all.end()) return refusal(409, "that hold is over already; whoever has it now was left alone");
     auto const by = (parts_.by.empty() ? std::string{} : parts_.by + " ") + "(dashboard, " + peer + ")";
     auto const reason = member(order, "reason").substr(0, 300);

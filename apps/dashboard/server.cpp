@@ -27,13 +27,16 @@ constexpr std::size_t worker_threads = 4;  // they mostly wait for Redis
 
 tcp::endpoint address_of(server_options const& options) {
     error_code failure;
-    auto const address = asio::ip::make_address(options.address == "localhost" ? "127.0.0.1" : options.address, failure);
+    auto const address =
+        asio::ip::make_address(options.address == "localhost" ? "127.0.0.1" : options.address, failure);
     if (failure)
-        throw invalid_argument_error{"the dashboard listens on an IP address such as 127.0.0.1 or ::1, not on " + options.address};
+        throw invalid_argument_error{"the dashboard listens on an IP address such as 127.0.0.1 or ::1, not on " +
+                                     options.address};
     if (!address.is_loopback() && options.token.empty())
-        throw invalid_argument_error{"on " + options.address +
-                                     " others can reach the dashboard, so it needs a token: --token-file FILE, or "
-                                     "LOCKSTEP_DASHBOARD_TOKEN in the environment. Without one it listens on 127.0.0.1 only"};
+        throw invalid_argument_error{
+            "on " + options.address +
+            " others can reach the dashboard, so it needs a token: --token-file FILE, or "
+            "LOCKSTEP_DASHBOARD_TOKEN in the environment. Without one it listens on 127.0.0.1 only"};
     if (!options.token.empty() && options.token.size() < shortest_token)
         throw invalid_argument_error{"a token has at least 16 bytes; this one could be guessed"};
     return {address, options.port};
@@ -56,13 +59,13 @@ struct server::parts {
         for (auto const& host : options.allowed_hosts) gate_options.hosts.push_back(host_of(host));
         gate = std::make_unique<guard>(std::move(gate_options));
         news = std::make_shared<feed>(io, workers, from);
-        routes = std::make_unique<router>(router_parts{
-            .from = from,
-            .gate = *gate,
-            .by = options.by,
-            .work = [this](std::function<void()> job) { asio::post(workers, std::move(job)); },
-            .samples = [this] { return news->samples(); },
-            .acted = [this] { asio::post(io, [feed = news] { feed->announce_audit(); }); }});
+        routes = std::make_unique<router>(
+            router_parts{.from = from,
+                         .gate = *gate,
+                         .by = options.by,
+                         .work = [this](std::function<void()> job) { asio::post(workers, std::move(job)); },
+                         .samples = [this] { return news->samples(); },
+                         .acted = [this] { asio::post(io, [feed = news] { feed->announce_audit(); }); }});
         shared = std::make_shared<session_parts>(session_parts{options, *routes, news, connections});
         accept();
         thread = std::thread{[this] { io.run(); }};
@@ -75,8 +78,9 @@ struct server::parts {
         acceptor.listen();
         endpoint = acceptor.local_endpoint();
     } catch (boost::system::system_error const& failure) {
-        throw unavailable_error{"the dashboard can't listen on " + shown(endpoint.address()) + ':' + std::to_string(endpoint.port()) +
-                                ": " + failure.code().message() + ". Another port: --port N, or 0 for one that is free"};
+        throw unavailable_error{"the dashboard can't listen on " + shown(endpoint.address()) + ':' +
+                                std::to_string(endpoint.port()) + ": " + failure.code().message() +
+                                ". Another port: --port N, or 0 for one that is free"};
     }
 
     void accept() {

@@ -23,14 +23,14 @@ inline constexpr std::uint16_t usual_port = 7717;
 inline constexpr std::size_t shortest_token = 16;
 
 struct server_options {
-    std::string address = "127.0.0.1";       // an IP address, or localhost
-    std::uint16_t port = usual_port;         // 0: one that is free
-    std::string token{};                     // needed for any address but loopback; at least 16 bytes
+    std::string address = "127.0.0.1";         // an IP address, or localhost
+    std::uint16_t port = usual_port;           // 0: one that is free
+    std::string token{};                       // needed for any address but loopback; at least 16 bytes
     std::vector<std::string> allowed_hosts{};  // names this server is reached by, beside localhost and its address
-    bool allow_actions = false;              // asking and releasing; otherwise it only shows
-    std::string by{};                        // who the audit says it was; empty: user@host of this process
-    std::size_t max_connections = 256;       // beyond that 503
-    std::size_t max_streams = 64;            // of these, pages that are kept up to date
+    bool allow_actions = false;                // asking and releasing; otherwise it only shows
+    std::string by{};                          // who the audit says it was; empty: user@host of this process
+    std::size_t max_connections = 256;         // beyond that 503
+    std::size_t max_streams = 64;              // of these, pages that are kept up to date
     std::uint32_t max_header_bytes = 16 * 1024;
     std::uint64_t max_body_bytes = 16 * 1024;
     std::chrono::milliseconds request_timeout{10'000};  // for a whole request to arrive

@@ -24,7 +24,8 @@ using boost::system::error_code;
 
 // The page needs nothing from elsewhere, and nobody may put it into a frame. See docs/dashboard.md.
 constexpr std::string_view always =
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
+    "'self' data:; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'self'\r\n"
     "X-Content-Type-Options: nosniff\r\n"
     "X-Frame-Options: DENY\r\n"
@@ -77,10 +78,11 @@ private:
         parser_.emplace();
         parser_->header_limit(parts_->options.max_header_bytes);
         parser_->body_limit(parts_->options.max_body_bytes);
-        stream_.expires_after(parts_->options.request_timeout);  // for all of it: a byte now and then keeps nobody's place
-        http::async_read(stream_, buffer_, *parser_, [self = shared_from_this()](error_code const& failure, std::size_t) {
-            self->on_read(failure);
-        });
+        stream_.expires_after(
+            parts_->options.request_timeout);  // for all of it: a byte now and then keeps nobody's place
+        http::async_read(
+            stream_, buffer_, *parser_,
+            [self = shared_from_this()](error_code const& failure, std::size_t) { self->on_read(failure); });
     }
 
     void on_read(error_code const& failure) {
@@ -96,7 +98,8 @@ private:
         keep_alive_ = parser_->get().keep_alive();
         if (asked.path == "/api/stream") return begin_stream(asked);
         parts_->routes.handle(asked, [self = shared_from_this()](response made) {
-            asio::post(self->stream_.get_executor(), [self, made = std::move(made)]() mutable { self->write(std::move(made)); });
+            asio::post(self->stream_.get_executor(),
+                       [self, made = std::move(made)]() mutable { self->write(std::move(made)); });
         });
     }
 
@@ -128,8 +131,11 @@ private:
         if (parts_->news->listeners() >= parts_->options.max_streams)
             return write(refusal(503, "too many pages follow already"));
         counts_ = false;  // the stream counts on
-        auto head = std::string{"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
-                                "Connection: close\r\nX-Accel-Buffering: no\r\n"} + std::string{always} + "\r\n";
+        auto head =
+            std::string{
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+                "Connection: close\r\nX-Accel-Buffering: no\r\n"} +
+            std::string{always} + "\r\n";
         auto seen = asked.last_event.empty() ? in_query(asked.query, "seen").value_or("") : asked.last_event;
         start_stream(std::move(stream_), parts_->news, std::move(head), std::move(seen), parts_->options.write_timeout,
                      [parts = parts_] { --parts->connections; });
@@ -146,9 +152,9 @@ private:
         sent_ = std::move(made);
         auto const body = sent_.asset.empty() ? std::string_view{sent_.body} : sent_.asset;
         head_ = head_of(sent_, body.size(), keep_alive_);
-        std::array<asio::const_buffer, 2> const parts{asio::buffer(head_),
-                                                      head_only_ || sent_.status == 304 ? asio::const_buffer{}
-                                                                                        : asio::buffer(body.data(), body.size())};
+        std::array<asio::const_buffer, 2> const parts{
+            asio::buffer(head_),
+            head_only_ || sent_.status == 304 ? asio::const_buffer{} : asio::buffer(body.data(), body.size())};
         stream_.expires_after(parts_->options.write_timeout);
         asio::async_write(stream_, parts, [self = shared_from_this()](error_code const& failure, std::size_t) {
             if (failure || !self->keep_alive_) return self->close();
@@ -168,9 +174,10 @@ private:
         buffer_.clear();
         if (++drained_ > most_drained) return;
         stream_.expires_after(drain_time);
-        stream_.async_read_some(buffer_.prepare(4'096), [self = shared_from_this()](error_code const& failure, std::size_t) {
-            if (!failure) self->drain();
-        });
+        stream_.async_read_some(buffer_.prepare(4'096),
+                                [self = shared_from_this()](error_code const& failure, std::size_t) {
+                                    if (!failure) self->drain();
+                                });
     }
 
     boost::beast::tcp_stream stream_;

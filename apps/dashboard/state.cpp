@@ -17,11 +17,13 @@ namespace {
 namespace json = boost::json;
 using std::chrono::milliseconds;
 
-constexpr std::size_t most_gone = 20'000;        // kept for pages that fell behind; beyond that they get everything
-constexpr milliseconds same_time{60};            // a snapshot takes a moment, and its parts are of different ones
+constexpr std::size_t most_gone = 20'000;  // kept for pages that fell behind; beyond that they get everything
+constexpr milliseconds same_time{60};      // a snapshot takes a moment, and its parts are of different ones
 
 // Snapshots are compared after their spans have been made ends: then only a renewal moves them.
-bool same(milliseconds a, milliseconds b, milliseconds tolerance) { return std::abs((a - b).count()) <= tolerance.count(); }
+bool same(milliseconds a, milliseconds b, milliseconds tolerance) {
+    return std::abs((a - b).count()) <= tolerance.count();
+}
 
 bool same(client_info const& a, client_info const& b) {
     auto const all = [](client_info const& c) {
@@ -161,7 +163,8 @@ bool state::update(snapshot const& now) {
         auto const known = clients_.items.find(key);
         if (known != clients_.items.end() && known->second.seen == round_) return;
         auto is = client;
-        if (client.name.empty() && known != clients_.items.end()) is = known->second.value;  // what it once said is forgotten there
+        if (client.name.empty() && known != clients_.items.end())
+            is = known->second.value;  // what it once said is forgotten there
         is.connected = client.connected;
         put(clients_, std::move(key), std::move(is));
     };
@@ -194,7 +197,8 @@ bool state::update(snapshot const& now) {
 }
 
 template <class Value>
-void state::write(std::string& out, std::string& gone, part<Value> const& of, char const* name, std::uint64_t since) const {
+void state::write(std::string& out, std::string& gone, part<Value> const& of, char const* name,
+                  std::uint64_t since) const {
     std::string keys;
     out += std::string{out.back() == '{' ? "" : ","} + '"' + name + "\":[";
     for (auto const& [key, known] : of.items) {
@@ -220,8 +224,9 @@ std::string state::message(std::string_view seen) const {
     write(set, gone, holds_, "holds", since);
     write(set, gone, waits_, "waits", since);
     write(set, gone, clients_, "clients", since);
-    return std::string{R"({"whole":)"} + (since == 0 ? "true" : "false") + R"(,"version":")" + version() + R"(","at_ms":)" +
-           std::to_string(at_ms_) + R"(,"left_out":)" + std::to_string(left_out_) + R"(,"set":)" + set + R"(},"gone":)" + gone + "}}";
+    return std::string{R"({"whole":)"} + (since == 0 ? "true" : "false") + R"(,"version":")" + version() +
+           R"(","at_ms":)" + std::to_string(at_ms_) + R"(,"left_out":)" + std::to_string(left_out_) + R"(,"set":)" +
+           set + R"(},"gone":)" + gone + "}}";
 }
 
 }  // namespace lockstep::dashboard

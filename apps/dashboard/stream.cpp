@@ -15,13 +15,13 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr std::chrono::seconds heartbeat{5};       // so that a page notices a dead connection soon
-constexpr std::size_t most_small = 64 * 1024;      // of samples that wait for a slow page
+constexpr std::chrono::seconds heartbeat{5};   // so that a page notices a dead connection soon
+constexpr std::size_t most_small = 64 * 1024;  // of samples that wait for a slow page
 
 class stream final : public listener, public std::enable_shared_from_this<stream> {
 public:
-    stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string seen, std::chrono::milliseconds write_timeout,
-           std::function<void()> ended)
+    stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string seen,
+           std::chrono::milliseconds write_timeout, std::function<void()> ended)
         : socket_(std::move(socket)), from_(std::move(from)), seen_(std::move(seen)), write_timeout_(write_timeout),
           ended_(std::move(ended)), timer_(socket_.get_executor()) {}
 
@@ -80,10 +80,11 @@ private:
 
     // A page sends nothing more; what ends is the connection.
     void listen() {
-        socket_.socket().async_read_some(asio::buffer(ignored_), [self = shared_from_this()](error_code const& failure, std::size_t) {
-            if (failure) return self->end();
-            self->listen();
-        });
+        socket_.socket().async_read_some(asio::buffer(ignored_),
+                                         [self = shared_from_this()](error_code const& failure, std::size_t) {
+                                             if (failure) return self->end();
+                                             self->listen();
+                                         });
     }
 
     void beat() {
@@ -110,10 +111,10 @@ private:
     std::chrono::milliseconds write_timeout_;
     std::function<void()> ended_;
     asio::steady_timer timer_;
-    bool news_ = false;     // the state is ahead of what was sent
+    bool news_ = false;  // the state is ahead of what was sent
     bool writing_ = false;
     bool over_ = false;
-    std::string small_;     // to be sent with the next write
+    std::string small_;  // to be sent with the next write
     std::string outgoing_, prefix_;
     std::shared_ptr<std::string const> message_;
     std::array<char, 256> ignored_{};

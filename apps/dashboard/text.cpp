@@ -118,7 +118,8 @@ std::string host_of(std::string_view authority) {
     auto const bracket = authority.find(']');
     auto const colon = bracket == std::string_view::npos ? authority.find(':') : authority.find(':', bracket);
     std::string host{authority.substr(0, colon)};
-    std::ranges::transform(host, host.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    std::ranges::transform(host, host.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
     return host;
 }
 

@@ -24,8 +24,12 @@ struct dashboard_guard : testing::Test {
         return all.substr(0, all.find(';'));
     }
     request from_page() {
-        request asked{.method = "POST", .host = "localhost:7717", .origin = "http://localhost:7717", .cookie = cookie(),
-                      .content_type = "application/json", .fetch_site = "same-origin"};
+        request asked{.method = "POST",
+                      .host = "localhost:7717",
+                      .origin = "http://localhost:7717",
+                      .cookie = cookie(),
+                      .content_type = "application/json",
+                      .fetch_site = "same-origin"};
         asked.csrf = gate.csrf(asked);
         return asked;
     }
@@ -69,7 +73,8 @@ TEST_F(dashboard_guard, rests_after_some_wrong_tokens) {
 }
 
 TEST_F(dashboard_guard, knows_its_own_names_only) {
-    for (auto const* host : {"localhost", "LOCALHOST:7717", "127.0.0.1:1"}) EXPECT_FALSE(gate.check_host({.host = host})) << host;
+    for (auto const* host : {"localhost", "LOCALHOST:7717", "127.0.0.1:1"})
+        EXPECT_FALSE(gate.check_host({.host = host})) << host;
     for (auto const* host : {"", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:7717", "[::1]"})
         EXPECT_TRUE(gate.check_host({.host = host})) << host;
 }

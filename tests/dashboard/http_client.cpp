@@ -104,8 +104,9 @@ http_answer get(std::uint16_t port, std::string const& path, std::string const& 
 
 http_answer post(std::uint16_t port, std::string const& path, std::string const& body, std::string const& extra) {
     http_client peer{port};
-    peer.send("POST " + path + " HTTP/1.1\r\n" + host_line(extra) + "Content-Type: application/json\r\nContent-Length: " +
-              std::to_string(body.size()) + "\r\n" + extra + "\r\n" + body);
+    peer.send("POST " + path + " HTTP/1.1\r\n" + host_line(extra) +
+              "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + extra +
+              "\r\n" + body);
     return peer.read();
 }
 

@@ -8,8 +8,8 @@
 #include <lockstep/error.hpp>
 #include <lockstep/mutex.hpp>
 
-#include <boost/json.hpp>
 #include <gmock/gmock.h>
+#include <boost/json.hpp>
 
 #include <memory>
 #include <optional>
@@ -42,7 +42,8 @@ struct dashboard_server : testing::Test {
     // The hold of `name` as an order names it.
     std::string order(std::string const& name, bool force) {
         auto const all = eye.active(name);
-        return json::serialize(json::object{{"name", name}, {"kind", "lock"}, {"hold", all.at(0).id}, {"force", force}, {"reason", "a test"}});
+        return json::serialize(json::object{
+            {"name", name}, {"kind", "lock"}, {"hold", all.at(0).id}, {"force", force}, {"reason", "a test"}});
     }
 
     redis_server redis;
@@ -59,9 +60,10 @@ TEST_F(dashboard_server, serves_the_page_with_headers_that_keep_it_to_itself) {
     EXPECT_EQ(answer.status, 200);
     EXPECT_THAT(answer.body, HasSubstr("<title>Lockstep</title>"));
     EXPECT_THAT(answer.body, Not(HasSubstr("style=")));
-    EXPECT_THAT(answer.header("Content-Security-Policy"),
-                AllOf(HasSubstr("default-src 'none'"), HasSubstr("script-src 'self'"), HasSubstr("frame-ancestors 'none'"),
-                      HasSubstr("base-uri 'none'"), HasSubstr("form-action 'self'"), Not(HasSubstr("unsafe"))));
+    EXPECT_THAT(
+        answer.header("Content-Security-Policy"),
+        AllOf(HasSubstr("default-src 'none'"), HasSubstr("script-src 'self'"), HasSubstr("frame-ancestors 'none'"),
+              HasSubstr("base-uri 'none'"), HasSubstr("form-action 'self'"), Not(HasSubstr("unsafe"))));
     EXPECT_EQ(answer.header("X-Content-Type-Options"), "nosniff");
     EXPECT_EQ(answer.header("Referrer-Policy"), "no-referrer");
     EXPECT_EQ(answer.header("Access-Control-Allow-Origin"), "");
@@ -147,7 +149,8 @@ struct follower {
 
 bool has_hold(json::value const& said, std::string_view name) {
     auto const& holds = said.at("set").at("holds").as_array();
-    return std::any_of(holds.begin(), holds.end(), [&](json::value const& one) { return one.at("name").as_string() == name; });
+    return std::any_of(holds.begin(), holds.end(),
+                       [&](json::value const& one) { return one.at("name").as_string() == name; });
 }
 
 TEST_F(dashboard_server, streams_everything_first_and_then_what_changes) {
@@ -160,11 +163,11 @@ TEST_F(dashboard_server, streams_everything_first_and_then_what_changes) {
     EXPECT_EQ(whole.at("set").at("holds").at(0).at("name").as_string(), "first");
 
     auto second = mutex{worker, "second"}.acquire();
-    EXPECT_TRUE(page_of.hears([](json::value const& said) {
-        return !said.at("whole").as_bool() && has_hold(said, "second");
-    }));
+    EXPECT_TRUE(
+        page_of.hears([](json::value const& said) { return !said.at("whole").as_bool() && has_hold(said, "second"); }));
     second.release();
-    EXPECT_TRUE(page_of.hears([](json::value const& said) { return said.at("gone").at("holds").as_array().size() == 1; }));
+    EXPECT_TRUE(
+        page_of.hears([](json::value const& said) { return said.at("gone").at("holds").as_array().size() == 1; }));
 }
 
 TEST_F(dashboard_server, sends_only_what_is_new_to_a_page_that_comes_back) {
@@ -192,9 +195,7 @@ TEST_F(dashboard_server, is_not_held_up_by_a_page_that_reads_nothing) {
     follower quick{port()};
     ASSERT_FALSE(quick.next().is_null());
     auto const another = mutex{worker, "another"}.acquire();
-    EXPECT_TRUE(quick.hears([](json::value const& said) {
-        return has_hold(said, "another");
-    }));
+    EXPECT_TRUE(quick.hears([](json::value const& said) { return has_hold(said, "another"); }));
 }
 
 TEST_F(dashboard_server, reads_nothing_from_redis_while_nobody_looks) {
@@ -254,8 +255,8 @@ TEST_F(dashboard_server, refuses_names_that_are_not_its_own) {
 
 TEST_F(dashboard_server, shows_nothing_to_whoever_has_no_token) {
     start({.token = token});
-    for (auto const* path : {"/api/snapshot", "/api/stream", "/api/why?name=x", "/api/history", "/api/statistics", "/api/audit", "/api/health",
-                             "/api/samples", "/metrics"})
+    for (auto const* path : {"/api/snapshot", "/api/stream", "/api/why?name=x", "/api/history", "/api/statistics",
+                             "/api/audit", "/api/health", "/api/samples", "/metrics"})
         EXPECT_EQ(get(port(), path).status, 401) << path;
     EXPECT_EQ(get(port(), "/").status, 200) << "the page itself, which has nothing in it";
     auto const unknown = session();
@@ -270,7 +271,10 @@ TEST_F(dashboard_server, lets_in_whoever_logs_in) {
     start({.token = token});
     EXPECT_EQ(post(port(), "/api/login", R"({"token": "wrong"})").status, 401);
     EXPECT_EQ(post(port(), "/api/login", "nonsense").status, 400);
-    EXPECT_EQ(post(port(), "/api/login", std::string{R"({"token": ")"} + token + "\"}", "Origin: http://evil.example\r\n").status, 403);
+    EXPECT_EQ(
+        post(port(), "/api/login", std::string{R"({"token": ")"} + token + "\"}", "Origin: http://evil.example\r\n")
+            .status,
+        403);
     auto const in = post(port(), "/api/login", std::string{R"({"token": ")"} + token + "\"}");
     ASSERT_EQ(in.status, 200);
     auto const set = in.header("Set-Cookie");

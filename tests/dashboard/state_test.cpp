@@ -1,8 +1,8 @@
 // What of a snapshot is news, and what a page that missed some of it is sent.
 #include "dashboard/state.hpp"
 
-#include <boost/json.hpp>
 #include <gtest/gtest.h>
+#include <boost/json.hpp>
 
 namespace lockstep::dashboard {
 namespace {
@@ -15,7 +15,14 @@ struct dashboard_state : testing::Test {
         now.at = std::chrono::system_clock::time_point{1'700'000'000s};
         now.clients = {{.id = "c1", .name = "one"}, {.id = "c2", .name = "two"}};
         now.objects = {{.name = "a", .kind = "lock", .holders = 1}};
-        now.holds = {{.name = "a", .kind = "lock", .use = "owner", .id = "c1.1", .owner = now.clients[0], .fence = 7, .held_for = 1s, .remaining = 9s}};
+        now.holds = {{.name = "a",
+                      .kind = "lock",
+                      .use = "owner",
+                      .id = "c1.1",
+                      .owner = now.clients[0],
+                      .fence = 7,
+                      .held_for = 1s,
+                      .remaining = 9s}};
         tracked.update(now);
     }
     void pass(std::chrono::milliseconds time) {
@@ -127,14 +134,16 @@ TEST_F(dashboard_state, knows_the_owner_of_a_hold_after_it_is_gone) {
     EXPECT_EQ(tracked.stale(), 1U);
     now.holds[0].owner = {.id = "c1", .connected = false};
     tracked.update(now);
-    EXPECT_EQ(sent(seen).at("set").at("clients").at(0).at("name").as_string(), "one") << "although the server has forgotten it";
+    EXPECT_EQ(sent(seen).at("set").at("clients").at(0).at("name").as_string(), "one")
+        << "although the server has forgotten it";
 }
 
 TEST_F(dashboard_state, writes_names_that_are_not_utf8_as_json_can_have_them) {
     now.objects.push_back({.name = "\xff\"<b>", .kind = "lock"});
     tracked.update(now);
     auto const all = sent("").at("set").at("objects").as_array();
-    auto const found = std::find_if(all.begin(), all.end(), [](json::value const& one) { return one.as_object().contains("raw"); });
+    auto const found =
+        std::find_if(all.begin(), all.end(), [](json::value const& one) { return one.as_object().contains("raw"); });
     ASSERT_NE(found, all.end());
     EXPECT_EQ(found->at("name").as_string(), "\\xff\"<b>");
     EXPECT_EQ(found->at("raw").as_string(), "%ff%22%3cb%3e");

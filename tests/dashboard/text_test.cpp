@@ -33,7 +33,9 @@ TEST(dashboard_text, takes_the_host_without_its_port) {
 
 TEST(dashboard_text, shows_bytes_that_are_no_utf8) {
     EXPECT_EQ(readable("plain \xc3\xa9 \xf0\x9f\x94\x92"), "plain \xc3\xa9 \xf0\x9f\x94\x92");
-    EXPECT_EQ(readable("a\xff" "b"), "a\\xffb");
+    EXPECT_EQ(readable("a\xff"
+                       "b"),
+              "a\\xffb");
     EXPECT_EQ(readable("\xc0\xaf"), "\\xc0\\xaf") << "overlong";
     EXPECT_EQ(readable("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "half a surrogate pair";
     EXPECT_EQ(readable("\xe2\x82"), "\\xe2\\x82") << "cut off";

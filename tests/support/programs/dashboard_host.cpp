@@ -12,7 +12,8 @@
 
 int main(int count, char** arguments) try {
     if (count < 2) return 2;
-    lockstep::client_options connection{.url = arguments[1], .name = "dashboard", .command_timeout = std::chrono::seconds{3}};
+    lockstep::client_options connection{
+        .url = arguments[1], .name = "dashboard", .command_timeout = std::chrono::seconds{3}};
     lockstep::dashboard::server_options options{.port = 0, .by = "tester"};
     for (int i = 2; i < count; ++i) {
         std::string const option = arguments[i];

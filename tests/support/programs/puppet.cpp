@@ -71,7 +71,8 @@ public:
         } else if (order == "churn") {
             int count = 0, rate = 0;
             words >> count >> rate;
-            waiting_.emplace_back([this, name, count, rate](std::stop_token const& stop) { churn(name, count, rate, stop); });
+            waiting_.emplace_back(
+                [this, name, count, rate](std::stop_token const& stop) { churn(name, count, rate, stop); });
         } else {
             throw std::runtime_error{"there is no order " + order};
         }

@@ -8,7 +8,7 @@ import { clientLabel, Empty, Icon, ThingLink } from '../parts/basic';
 const words: Record<LogEntry['what'], string> = {
   acquired: 'acquired', ended: 'ended', stale: 'owner gone', waits: 'waits', joined: 'joined', left: 'left', deadlock: 'deadlock',
 };
-const shown = 250;
+const shown = 120;
 
 export function Log() {
   useModel();

@@ -33,7 +33,6 @@ test-sanitize: setup ## all tests under ASan and UBSan, then under TSan
 	done
 
 bench: build ## run every bench (BENCH_ARGS=--quick for a short one)
-	@tools/setup bench
 	@set -e; for program in build/release/bin/bench_*; do $$program $(BENCH_ARGS); done
 
 install: build ## install to PREFIX (default /usr/local), under DESTDIR if set

@@ -15,6 +15,7 @@ std::span<sub_command const> sub_commands() {
         sub_command{"who", "who holds it, and who waits", add_who},
         sub_command{"why", "why it is not free; finds deadlocks", add_why},
         sub_command{"top", "what is held and who waits, live", add_top},
+        sub_command{"dashboard", "the same and more in a browser", add_dashboard},
         sub_command{"stats", "how often, how long, how long waited for", add_stats},
         sub_command{"history", "who held it when, from the flight recorder", add_history},
         sub_command{"verify", "check the flight recorder for overlaps", add_verify},

@@ -32,6 +32,7 @@ void add_barrier(CLI::App& command, context& all);
 void add_ls(CLI::App& command, context& all);
 void add_who(CLI::App& command, context& all);
 void add_why(CLI::App& command, context& all);
+void add_dashboard(CLI::App& command, context& all);
 void add_top(CLI::App& command, context& all);
 void add_stats(CLI::App& command, context& all);
 void add_history(CLI::App& command, context& all);

@@ -149,7 +149,9 @@ task<void> run(observe::reader from, std::shared_ptr<watch::state> shared) {
             shared->tell(last);
         }
         auto const& how = shared->options();
-        auto const soonest = begun + std::max<clock::duration>(how.at_most_every, 20 * (clock::now() - begun));
+        // What took long because the server was away says nothing about the next look.
+        auto const share = trouble.empty() ? 20 * (clock::now() - begun) : clock::duration{};
+        auto const soonest = (trouble.empty() ? begun : clock::now()) + std::max<clock::duration>(how.at_most_every, share);
         auto const latest = std::max(soonest, begun + clock::duration{how.at_least_every});
         while (!shared->stopped() && clock::now() < latest && (clock::now() < soonest || !shared->take_news())) {
             engine::pause rest{from.owner(), std::clamp(how.at_most_every / 5, 5ms, 50ms)};

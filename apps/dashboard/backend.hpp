@@ -1,0 +1,60 @@
+// Where the dashboard's server gets what it shows. Every call may block and may throw; the server makes them on threads of its own.
+#pragma once
+
+#include <lockstep/health.hpp>
+#include <lockstep/monitor.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::dashboard {
+
+class backend {
+public:
+    virtual ~backend() = default;
+
+    virtual lockstep::snapshot snapshot() = 0;
+    virtual std::vector<name_statistics> statistics(std::string_view name) = 0;
+    virtual explanation why(std::string_view name) = 0;
+    virtual std::vector<history_entry> history(std::string_view name, std::size_t most) = 0;
+    virtual std::vector<audit_entry> audit(std::size_t most) = 0;
+    virtual std::vector<hold_info> active(std::string_view name) = 0;
+    virtual bool ask(hold_info const& which, release_options options) = 0;
+    virtual bool release(hold_info const& which, release_options options) = 0;
+    virtual health_report health() = 0;
+    virtual std::string metrics() = 0;  // Prometheus text
+
+    // Calls until what it returned is gone. The handler is quick and may be called on any thread.
+    virtual std::shared_ptr<void> watch(std::function<void(lockstep::snapshot const&)> handler) = 0;
+    // What is being looked at, for the head of the page: without secrets.
+    virtual std::string description() = 0;
+};
+
+// What a client's server has.
+class monitor_backend final : public backend {
+public:
+    explicit monitor_backend(client& by) : client_(by), monitor_(by) {}
+
+    lockstep::snapshot snapshot() override;
+    std::vector<name_statistics> statistics(std::string_view name) override;
+    explanation why(std::string_view name) override;
+    std::vector<history_entry> history(std::string_view name, std::size_t most) override;
+    std::vector<audit_entry> audit(std::size_t most) override;
+    std::vector<hold_info> active(std::string_view name) override;
+    bool ask(hold_info const& which, release_options options) override;
+    bool release(hold_info const& which, release_options options) override;
+    health_report health() override;
+    std::string metrics() override;
+    std::shared_ptr<void> watch(std::function<void(lockstep::snapshot const&)> handler) override;
+    std::string description() override;
+
+private:
+    client& client_;
+    lockstep::monitor monitor_;
+};
+
+}  // namespace lockstep::dashboard

@@ -1,0 +1,2 @@
+// The bodies of Boost.Beast, compiled here once.
+#include <boost/beast/src.hpp>

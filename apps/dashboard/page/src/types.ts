@@ -1,0 +1,153 @@
+// What the server sends. The stream has the form of state.cpp, the rest that of apps/common/json.hpp.
+
+export type Kind = 'lock' | 'recursive' | 'shared' | 'semaphore' | 'event' | 'broadcast' | 'latch' | 'barrier' | string;
+
+export interface Client {
+  id: string;
+  name: string;
+  host: string;
+  pid: number;
+  version: string;
+  since_ms: number;
+  connected: boolean;
+  held: number;
+  waiting: number;
+}
+
+interface Named {
+  name: string;
+  kind: Kind;
+  raw?: string; // percent-encoded, when the name is not UTF-8
+}
+
+export interface Thing extends Named {
+  count: number;
+  taken: number;
+  holders: number;
+  queue: number;
+}
+
+export interface Hold extends Named {
+  use: string;
+  id: string;
+  owner: string;
+  fence: string;
+  permits: number;
+  offered: boolean;
+  stale: boolean;
+  queue: number;
+  since_ms: number;
+  ends_at_ms: number;
+  span?: number; // how long its lease was when it was longest, as far as we saw
+}
+
+export interface Wait extends Named {
+  use: string;
+  id: string;
+  who: string;
+  position: number;
+  waiters: number;
+  permits: number;
+  since_ms: number | null;
+}
+
+export interface StateMessage {
+  whole: boolean;
+  version: string;
+  at_ms: number;
+  left_out: number;
+  set: { objects: Thing[]; holds: Hold[]; waits: Wait[]; clients: Client[] };
+  gone: { objects?: string[]; holds?: string[]; waits?: string[]; clients?: string[] };
+}
+
+export interface Sample {
+  at_ms: number;
+  objects: number;
+  holds: number;
+  waiting: number;
+  stale: number;
+  clients: number;
+  acquisitions: number;
+  acquired_per_s?: number;
+  timed_out_per_s?: number;
+  wait_average_us?: number;
+  wait_p99_us: number;
+  held_p99_us: number;
+}
+
+export interface Timing {
+  count: number;
+  average_us: number;
+  p50_us: number;
+  p95_us: number;
+  p99_us: number;
+  max_us: number;
+}
+
+export interface Statistics {
+  name: string;
+  kind: Kind;
+  acquisitions: number;
+  waits: number;
+  timeouts: number;
+  losses: number;
+  held: Timing;
+  waited: Timing;
+}
+
+export interface Link {
+  waiter: Client;
+  name: string;
+  kind: Kind;
+  holder: Client;
+}
+
+export interface Explanation {
+  name: string;
+  chain: Link[];
+  cycles: Link[][];
+  text: string;
+}
+
+export interface HistoryEntry {
+  id: string;
+  what: string;
+  kind: Kind;
+  use: string;
+  name: string;
+  hold: string;
+  detail: string;
+  owner: string;
+  fence: number | string;
+  permits: number;
+  at_ms: number;
+  waited_us: number;
+  held_us: number;
+}
+
+export interface AuditEntry {
+  id: string;
+  at_ms: number;
+  action: string;
+  name: string;
+  kind: Kind;
+  fence: number | string;
+  owner: string;
+  by: string;
+  reason: string;
+  outcome: string;
+}
+
+export interface Health {
+  state: 'healthy' | 'degraded' | 'unhealthy';
+  server: string;
+  findings: { check: string; state: 'healthy' | 'degraded' | 'unhealthy'; found: string; advice: string; took_us: number }[];
+}
+
+export interface Session {
+  known: boolean;
+  wants_token: boolean;
+  csrf?: string;
+  actions?: boolean;
+  server?: string;
+}

@@ -1,0 +1,183 @@
+#include "dashboard/router.hpp"
+
+#include "common/json.hpp"
+#include "dashboard/assets.hpp"
+#include "dashboard/text.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <string_view>
+
+namespace lockstep::dashboard {
+
+namespace {
+
+namespace json = boost::json;
+using apps::as_json;
+
+constexpr std::size_t most_history = 2'000;
+constexpr std::size_t most_audit = 200;
+
+// Every text in it as UTF-8, whatever a name holds.
+void make_readable(json::value& value) {
+    if (auto* const text = value.if_string()) {
+        if (!is_utf8(*text)) *text = readable(*text);
+    } else if (auto* const list = value.if_array()) {
+        for (auto& one : *list) make_readable(one);
+    } else if (auto* const members = value.if_object()) {
+        for (auto& [key, one] : *members) make_readable(one);
+    }
+}
+
+response as_response(json::value value) {
+    make_readable(value);
+    return {.body = json::serialize(value)};
+}
+
+response of_asset(asset const& found, request const& asked) {
+    response made{.type = std::string{found.type}, .asset = found.content};
+    made.headers.emplace_back("ETag", found.etag);
+    made.headers.emplace_back("Cache-Control", found.lasting ? "public, max-age=31536000, immutable" : "no-cache");
+    if (asked.etag == found.etag) {
+        made.status = 304;
+        made.asset = {};
+    }
+    return made;
+}
+
+response of_failure(std::exception const& failure) {
+    bool const not_held = dynamic_cast<not_held_error const*>(&failure) != nullptr;
+    bool const argument = dynamic_cast<invalid_argument_error const*>(&failure) != nullptr;
+    return refusal(not_held ? 409 : argument ? 400 : 503, readable(failure.what()));
+}
+
+std::string member(json::object const& of, std::string_view name) {
+    auto const* const found = of.if_contains(name);
+    return found != nullptr && found->is_string() ? std::string{found->get_string()} : std::string{};
+}
+
+}  // namespace
+
+void router::later(answer const& reply, std::function<response()> made) {
+    parts_.work([reply, made = std::move(made)] {
+        response ready;
+        try {
+            ready = made();
+        } catch (std::exception const& failure) {
+            ready = of_failure(failure);
+        }
+        reply(std::move(ready));
+    });
+}
+
+std::optional<response> router::check_stream(request const& asked) const {
+    if (auto refused = parts_.gate.check_host(asked)) return refused;
+    if (asked.method != "GET") return refusal(405, "only GET");
+    return parts_.gate.check_reader(asked, guard::clock::now());
+}
+
+void router::handle(request const& asked, answer const& reply) {
+    if (auto refused = parts_.gate.check_host(asked)) return reply(std::move(*refused));
+    if (asked.method == "GET" || asked.method == "HEAD") return get(asked, reply);
+    if (asked.method == "POST") return post(asked, reply);
+    auto refused = refusal(405, "only GET, HEAD and POST");
+    refused.headers.emplace_back("Allow", "GET, HEAD, POST");
+    reply(std::move(refused));
+}
+
+void router::get(request const& asked, answer const& reply) {
+    for (auto const& one : assets())
+        if (one.path == asked.path) return reply(of_asset(one, asked));
+    if (asked.path == "/healthz") {
+        return later(reply, [this] {
+            auto const state = parts_.from.health().state;
+            return response{.status = state == health_state::unhealthy ? 503U : 200U,
+                            .type = "text/plain; charset=utf-8",
+                            .body = std::string{to_string(state)} + '\n'};
+        });
+    }
+    if (asked.path == "/api/session") return reply(session(asked));
+    constexpr std::string_view known[] = {"/metrics",     "/api/snapshot", "/api/statistics", "/api/why",
+                                          "/api/history", "/api/audit",    "/api/health",     "/api/samples"};
+    if (std::ranges::find(known, asked.path) == std::end(known)) return reply(refusal(404, "there is no such page"));
+    if (auto refused = parts_.gate.check_reader(asked, guard::clock::now())) return reply(std::move(*refused));
+    if (asked.path == "/api/samples") return reply({.body = parts_.samples()});
+    auto const name = in_query(asked.query, "name");
+    if (asked.path == "/api/why" && (!name || name->empty())) return reply(refusal(400, "say which: ?name=NAME"));
+    later(reply, [this, path = asked.path, name = name.value_or("")] { return data(path, name); });
+}
+
+response router::data(std::string const& path, std::string const& name) {
+    auto& from = parts_.from;
+    if (path == "/metrics") return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = from.metrics()};
+    if (path == "/api/snapshot") return as_response(as_json(from.snapshot()));
+    if (path == "/api/statistics") return as_response(as_json(from.statistics(name)));
+    if (path == "/api/history") return as_response(as_json(from.history(name, most_history)));
+    if (path == "/api/audit") return as_response(as_json(from.audit(most_audit)));
+    if (path == "/api/health") return as_response(as_json(from.health()));
+    auto const found = from.why(name);
+    auto made = as_json(found);
+    made.get_object()["text"] = found.text();
+    return as_response(std::move(made));
+}
+
+response router::session(request const& asked) const {
+    auto& gate = parts_.gate;
+    bool const known = gate.known(asked, guard::clock::now());
+    json::object made{{"known", known}, {"wants_token", gate.wants_token()}};
+    if (known) {
+        made["csrf"] = gate.csrf(asked);
+        made["actions"] = gate.allows_actions();
+        made["server"] = readable(parts_.from.description());
+    }
+    return {.body = json::serialize(made)};
+}
+
+void router::post(request const& asked, answer const& reply) {
+    bool const action = asked.path == "/api/ask" || asked.path == "/api/release";
+    if (!action && asked.path != "/api/login" && asked.path != "/api/logout")
+        return reply(refusal(404, "nothing can be posted there"));
+    if (action) return act(asked, reply);
+    if (auto refused = parts_.gate.check_origin(asked)) return reply(std::move(*refused));
+    if (asked.path == "/api/logout") return reply(parts_.gate.log_out());
+    boost::system::error_code failure;
+    auto const body = json::parse(asked.body, failure);
+    if (failure || !body.is_object()) return reply(refusal(400, R"(send {"token": "..."})"));
+    reply(parts_.gate.log_in(member(body.get_object(), "token"), guard::clock::now()));
+}
+
+void router::act(request const& asked, answer const& reply) {
+    if (auto refused = parts_.gate.check_action(asked, guard::clock::now())) return reply(std::move(*refused));
+    later(reply, [this, path = asked.path, body = asked.body, peer = asked.peer] { return done(path, body, peer); });
+}
+
+// The hold is looked up again: what the page showed may be over, and then another's must not be ended in its place.
+response router::done(std::string const& path, std::string const& body, std::string const& peer) {
+    boost::system::error_code failure;
+    auto const parsed = json::parse(body, failure);
+    if (failure || !parsed.is_object()) return refusal(400, R"(send {"name", "kind", "hold"})");
+    auto const& order = parsed.get_object();
+    auto const raw = percent_decoded(member(order, "raw"));
+    auto const name = raw && !raw->empty() ? *raw : member(order, "name");
+    auto const kind = member(order, "kind");
+    auto const hold = member(order, "hold");
+    if (name.empty() || kind.empty() || hold.empty())
+        return refusal(400, "name, kind and hold must say which hold is meant");
+
+    auto const all = parts_.from.active(name);
+    auto const found =
+        std::ranges::find_if(all, [&](hold_info const& one) { return one.kind == kind && readable(one.id) == hold; });
+    if (found == all.end()) return refusal(409, "that hold is over already; whoever has it now was left alone");
+    auto const by = (parts_.by.empty() ? std::string{} : parts_.by + " ") + "(dashboard, " + peer + ")";
+    auto const reason = member(order, "reason").substr(0, 300);
+    auto const* const force = order.if_contains("force");
+    release_options const options{
+        .force = force != nullptr && force->is_bool() && force->get_bool(), .by = by, .reason = reason};
+    bool const reached = path == "/api/ask" ? parts_.from.ask(*found, options) : parts_.from.release(*found, options);
+    parts_.acted();
+    return {.body = json::serialize(json::object{{"done", reached}})};
+}
+
+}  // namespace lockstep::dashboard

@@ -1,0 +1,56 @@
+// What is answered to what: paths, rights, and the form of the answers. No sockets here.
+//
+//   GET  /  /assets/...              the page; needs no token, and has nothing of anybody in it
+//   GET  /healthz                    200 or 503, and one word; needs no token
+//   GET  /metrics                    for Prometheus
+//   GET  /api/session                who asks, what is allowed, and the csrf token
+//   POST /api/login  /api/logout     {"token": "..."}
+//   GET  /api/snapshot               everything at one time, as `lockstep ls --json`
+//   GET  /api/statistics /api/why /api/history      ?name=NAME
+//   GET  /api/audit /api/health /api/samples
+//   POST /api/ask /api/release       {"name", "kind", "hold": its id, "reason", "force": true or false}
+//   GET  /api/stream                 is not here: the session hands the socket to stream.hpp
+#pragma once
+
+#include "dashboard/backend.hpp"
+#include "dashboard/guard.hpp"
+#include "dashboard/http.hpp"
+
+#include <functional>
+#include <string>
+
+namespace lockstep::dashboard {
+
+struct router_parts {
+    backend& from;
+    guard& gate;
+    std::string by;
+    std::function<void(std::function<void()>)> work;  // runs what may block
+    std::function<std::string()> samples;             // on the thread of handle()
+    std::function<void()> acted;                      // on any
+};
+
+class router {
+public:
+    using answer = std::function<void(response)>;
+
+    explicit router(router_parts parts) : parts_(std::move(parts)) {}
+
+    // Answers once: at once, or later from a worker.
+    void handle(request const& asked, answer const& reply);
+    // Whether a stream may begin: nothing, or what to answer instead.
+    [[nodiscard]] std::optional<response> check_stream(request const& asked) const;
+
+private:
+    void get(request const& asked, answer const& reply);
+    void post(request const& asked, answer const& reply);
+    void act(request const& asked, answer const& reply);
+    [[nodiscard]] response session(request const& asked) const;
+    void later(answer const& reply, std::function<response()> made);
+    [[nodiscard]] response data(std::string const& path, std::string const& name);
+    [[nodiscard]] response done(std::string const& path, std::string const& body, std::string const& peer);
+
+    router_parts parts_;
+};
+
+}  // namespace lockstep::dashboard

@@ -1,0 +1,144 @@
+#include "dashboard/server.hpp"
+
+#include "dashboard/session.hpp"
+#include "dashboard/text.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <future>
+#include <thread>
+
+namespace lockstep::dashboard {
+
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::size_t worker_threads = 4;  // they mostly wait for Redis
+
+tcp::endpoint address_of(server_options const& options) {
+    error_code failure;
+    auto const address =
+        asio::ip::make_address(options.address == "localhost" ? "127.0.0.1" : options.address, failure);
+    if (failure)
+        throw invalid_argument_error{"the dashboard listens on an IP address such as 127.0.0.1 or ::1, not on " +
+                                     options.address};
+    if (!address.is_loopback() && options.token.empty())
+        throw invalid_argument_error{
+            "on " + options.address +
+            " others can reach the dashboard, so it needs a token: --token-file FILE, or "
+            "LOCKSTEP_DASHBOARD_TOKEN in the environment. Without one it listens on 127.0.0.1 only"};
+    if (!options.token.empty() && options.token.size() < shortest_token)
+        throw invalid_argument_error{"a token has at least 16 bytes; this one could be guessed"};
+    return {address, options.port};
+}
+
+std::string shown(asio::ip::address const& address) {
+    return address.is_v6() ? '[' + address.to_string() + ']' : address.to_string();
+}
+
+}  // namespace
+
+struct server::parts {
+    parts(backend& from, server_options given)
+        : options(std::move(given)), endpoint(address_of(options)), acceptor(io), again(io) {
+        listen();
+        guard_options gate_options{.token = options.token,
+                                   .hosts = {"localhost", "127.0.0.1", "[::1]", shown(endpoint.address())},
+                                   .port = endpoint.port(),
+                                   .allow_actions = options.allow_actions};
+        for (auto const& host : options.allowed_hosts) gate_options.hosts.push_back(host_of(host));
+        gate = std::make_unique<guard>(std::move(gate_options));
+        news = std::make_shared<feed>(io, workers, from);
+        routes = std::make_unique<router>(
+            router_parts{.from = from,
+                         .gate = *gate,
+                         .by = options.by,
+                         .work = [this](std::function<void()> job) { asio::post(workers, std::move(job)); },
+                         .samples = [this] { return news->samples(); },
+                         .acted = [this] { asio::post(io, [feed = news] { feed->announce_audit(); }); }});
+        shared = std::make_shared<session_parts>(session_parts{options, *routes, news, connections});
+        accept();
+        thread = std::thread{[this] { io.run(); }};
+    }
+
+    void listen() try {
+        acceptor.open(endpoint.protocol());
+        acceptor.set_option(tcp::acceptor::reuse_address(true));
+        acceptor.bind(endpoint);
+        acceptor.listen();
+        endpoint = acceptor.local_endpoint();
+    } catch (boost::system::system_error const& failure) {
+        throw unavailable_error{"the dashboard can't listen on " + shown(endpoint.address()) + ':' +
+                                std::to_string(endpoint.port()) + ": " + failure.code().message() +
+                                ". Another port: --port N, or 0 for one that is free"};
+    }
+
+    void accept() {
+        acceptor.async_accept([this](error_code const& failure, tcp::socket socket) {
+            if (!acceptor.is_open()) return;
+            if (!failure) {
+                error_code ignored;
+                socket.set_option(tcp::no_delay(true), ignored);
+                start_session(std::move(socket), shared);
+                return accept();
+            }
+            // Out of descriptors, most likely: some will be free again.
+            again.expires_after(std::chrono::milliseconds{50});
+            again.async_wait([this](error_code const& stopped) {
+                if (!stopped) accept();
+            });
+        });
+    }
+
+    void stop() noexcept try {
+        if (!thread.joinable()) return;
+        std::promise<std::shared_ptr<void>> watch;
+        asio::post(io, [&] {
+            error_code ignored;
+            acceptor.close(ignored);
+            again.cancel();
+            watch.set_value(news->close());
+        });
+        watch.get_future().get().reset();
+        io.stop();
+        thread.join();
+        workers.stop();  // what nobody waits for any more
+        workers.join();
+    } catch (std::exception const&) {
+        std::terminate();  // a thread that can't be joined
+    }
+
+    server_options options;
+    tcp::endpoint endpoint;
+    std::atomic<std::size_t> connections{0};
+    std::unique_ptr<guard> gate;
+    std::unique_ptr<router> routes;
+    asio::thread_pool workers{worker_threads};
+    asio::io_context io{1};  // after what its handlers use
+    std::shared_ptr<feed> news;
+    std::shared_ptr<session_parts> shared;
+    tcp::acceptor acceptor;
+    asio::steady_timer again;
+    std::thread thread;
+};
+
+server::server(backend& from, server_options options) : parts_(std::make_unique<parts>(from, std::move(options))) {}
+server::~server() { stop(); }
+
+std::string server::url() const {
+    return "http://" + shown(parts_->endpoint.address()) + ':' + std::to_string(parts_->endpoint.port()) + '/';
+}
+std::uint16_t server::port() const { return parts_->endpoint.port(); }
+void server::stop() noexcept { parts_->stop(); }
+
+}  // namespace lockstep::dashboard

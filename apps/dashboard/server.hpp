@@ -1,0 +1,60 @@
+// The dashboard's server: the page, what the page asks for, and the stream of what changes. Plain HTTP/1.1, for one browser or a few.
+//
+//     lockstep::dashboard::monitor_backend backend{client};
+//     lockstep::dashboard::server server{backend, {.port = 0}};
+//     std::cout << server.url() << '\n';
+//
+// Who may see it: everybody who reaches 127.0.0.1, unless there is a token; any other address needs one. What else is refused, and why:
+// guard.hpp. It reads nothing from Redis while nobody looks.
+#pragma once
+
+#include "dashboard/backend.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::dashboard {
+
+inline constexpr std::uint16_t usual_port = 7717;
+inline constexpr std::size_t shortest_token = 16;
+
+struct server_options {
+    std::string address = "127.0.0.1";         // an IP address, or localhost
+    std::uint16_t port = usual_port;           // 0: one that is free
+    std::string token{};                       // needed for any address but loopback; at least 16 bytes
+    std::vector<std::string> allowed_hosts{};  // names this server is reached by, beside localhost and its address
+    bool allow_actions = false;                // asking and releasing; otherwise it only shows
+    std::string by{};                          // who the audit says it was; empty: user@host of this process
+    std::size_t max_connections = 256;         // beyond that 503
+    std::size_t max_streams = 64;              // of these, pages that are kept up to date
+    std::uint32_t max_header_bytes = 16 * 1024;
+    std::uint64_t max_body_bytes = 16 * 1024;
+    std::chrono::milliseconds request_timeout{10'000};  // for a whole request to arrive
+    std::chrono::milliseconds write_timeout{15'000};    // for a peer to take what it is sent
+};
+
+class server {
+public:
+    // Listens when it returns. Throws invalid_argument_error (options that make no sense, or are not safe) and unavailable_error (the
+    // address can't be had). The backend must outlive it.
+    server(backend& from, server_options options);
+    ~server();
+    server(server const&) = delete;
+    server& operator=(server const&) = delete;
+
+    [[nodiscard]] std::string url() const;  // without the token
+    [[nodiscard]] std::uint16_t port() const;
+    // Ends all connections. Idempotent.
+    void stop() noexcept;
+
+    struct parts;
+
+private:
+    std::unique_ptr<parts> parts_;
+};
+
+}  // namespace lockstep::dashboard

@@ -1,0 +1,131 @@
+#include "dashboard/stream.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/json.hpp>
+
+#include <array>
+
+namespace lockstep::dashboard {
+
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr std::chrono::seconds heartbeat{5};   // so that a page notices a dead connection soon
+constexpr std::size_t most_small = 64 * 1024;  // of samples that wait for a slow page
+
+class stream final : public listener, public std::enable_shared_from_this<stream> {
+public:
+    stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string seen,
+           std::chrono::milliseconds write_timeout, std::function<void()> ended)
+        : socket_(std::move(socket)), from_(std::move(from)), seen_(std::move(seen)), write_timeout_(write_timeout),
+          ended_(std::move(ended)), timer_(socket_.get_executor()) {}
+
+    void start(std::string head) {
+        small_ = std::move(head);
+        small_ += "retry: 1000\n\n";
+        if (auto const& why = from_->trouble())
+            send("trouble", boost::json::serialize(boost::json::object{{"trouble", *why}}));
+        from_->join(*this);
+        listen();
+        beat();
+        news_ = from_->ready();
+        write();
+    }
+
+    void state_changed() override {
+        news_ = true;
+        write();
+    }
+
+    void send(std::string_view event, std::string const& data) override {
+        if (small_.size() > most_small) return;
+        small_ += "event: ";
+        small_ += event;
+        small_ += "\ndata: " + data + "\n\n";
+        write();
+    }
+
+private:
+    void write() {
+        if (writing_ || over_) return;
+        std::array<asio::const_buffer, 4> parts{};
+        outgoing_ = std::exchange(small_, {});
+        parts[0] = asio::buffer(outgoing_);
+        if (news_) {
+            news_ = false;
+            message_ = from_->message(seen_);
+            seen_ = from_->state().version();
+            prefix_ = "event: state\nid: " + seen_ + "\ndata: ";
+            parts[1] = asio::buffer(prefix_);
+            parts[2] = asio::buffer(*message_);
+            parts[3] = asio::buffer("\n\n", 2);
+        } else if (outgoing_.empty()) {
+            return;
+        }
+        writing_ = true;
+        socket_.expires_after(write_timeout_);
+        asio::async_write(socket_, parts, [self = shared_from_this()](error_code const& failure, std::size_t) {
+            self->writing_ = false;
+            self->message_.reset();
+            if (failure) return self->end();
+            self->socket_.expires_never();
+            self->write();
+        });
+    }
+
+    // A page sends nothing more; what ends is the connection.
+    void listen() {
+        socket_.socket().async_read_some(asio::buffer(ignored_),
+                                         [self = shared_from_this()](error_code const& failure, std::size_t) {
+                                             if (failure) return self->end();
+                                             self->listen();
+                                         });
+    }
+
+    void beat() {
+        timer_.expires_after(heartbeat);
+        timer_.async_wait([self = shared_from_this()](error_code const& failure) {
+            if (failure || self->over_) return;
+            if (!self->writing_) self->send("beat", "{}");
+            self->beat();
+        });
+    }
+
+    void end() {
+        if (std::exchange(over_, true)) return;
+        from_->leave(*this);
+        timer_.cancel();
+        error_code ignored;
+        socket_.socket().close(ignored);
+        ended_();
+    }
+
+    boost::beast::tcp_stream socket_;
+    std::shared_ptr<feed> from_;
+    std::string seen_;
+    std::chrono::milliseconds write_timeout_;
+    std::function<void()> ended_;
+    asio::steady_timer timer_;
+    bool news_ = false;  // the state is ahead of what was sent
+    bool writing_ = false;
+    bool over_ = false;
+    std::string small_;  // to be sent with the next write
+    std::string outgoing_, prefix_;
+    std::shared_ptr<std::string const> message_;
+    std::array<char, 256> ignored_{};
+};
+
+}  // namespace
+
+void start_stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string head, std::string seen,
+                  std::chrono::milliseconds write_timeout, std::function<void()> ended) {
+    std::make_shared<stream>(std::move(socket), std::move(from), std::move(seen), write_timeout, std::move(ended))
+        ->start(std::move(head));
+}
+
+}  // namespace lockstep::dashboard

@@ -1,0 +1,23 @@
+// One page that is kept up to date: server-sent events on a socket that a session has left to it.
+//
+// A page that reads slowly is not sent everything that it missed, but what is different when it reads again. One that reads nothing for
+// `write_timeout` is dropped. It never keeps others waiting.
+#pragma once
+
+#include "dashboard/feed.hpp"
+#include "dashboard/http.hpp"
+
+#include <boost/beast/core/tcp_stream.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace lockstep::dashboard {
+
+// `head` is the response's; `seen` what the page had before (Last-Event-ID). `ended` is called once.
+void start_stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string head, std::string seen,
+                  std::chrono::milliseconds write_timeout, std::function<void()> ended);
+
+}  // namespace lockstep::dashboard

@@ -1,0 +1,26 @@
+// Small forms of text that HTTP has: queries, cookies, and names that are not UTF-8.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lockstep::dashboard {
+
+// "%2F" and its like. Nothing when a % is not followed by two digits. A + stays one.
+std::optional<std::string> percent_decoded(std::string_view text);
+std::string percent_encoded(std::string_view text);
+
+// The value of `key` in a query "a=1&b=2", decoded; nothing when it is not there or is malformed.
+std::optional<std::string> in_query(std::string_view query, std::string_view key);
+// The value of a cookie in a Cookie header.
+std::optional<std::string_view> in_cookies(std::string_view header, std::string_view name);
+
+// Names are bytes; JSON is UTF-8. Bytes that are not become \xNN, all else stays.
+bool is_utf8(std::string_view text) noexcept;
+std::string readable(std::string_view text);
+
+// The host of a Host header or of an origin's authority, in lower case: without its port, [::1] with its brackets.
+std::string host_of(std::string_view authority);
+
+}  // namespace lockstep::dashboard

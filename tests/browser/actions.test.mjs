@@ -1,0 +1,122 @@
+// Acting, and being allowed to: confirmation, audit, tokens, and a server that goes and comes back.
+import assert from 'node:assert/strict';
+import test, { after } from 'node:test';
+import { eventually, row, World } from './harness.mjs';
+
+const worlds = [];
+const start = async (options) => {
+  const world = await World.start(options);
+  worlds.push(world);
+  return world;
+};
+after(async () => {
+  for (const world of worlds) await world.end();
+});
+
+test('a forced release is confirmed, done and audited', async () => {
+  const world = await start(['--actions']);
+  const holder = world.puppet('stubborn');
+  await holder.tell('lock vault');
+  const next = world.puppet('next-one');
+  await next.tell('want vault');
+  const page = await world.open({ path: '#/locks/lock%3Avault' });
+  await page.locator('.hold .holder-name', { hasText: 'stubborn' }).waitFor();
+  await page.getByRole('button', { name: 'Force release' }).click();
+  const dialog = page.locator('dialog[open]');
+  await dialog.waitFor();
+  const text = await dialog.innerText();
+  assert.match(text, /vault/);
+  assert.match(text, /stubborn/);
+  assert.match(text, /Fence\s+\d+/);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  assert.match(await page.locator('.hold .holder-name').innerText(), /stubborn/, 'cancelled: nothing happened');
+
+  await page.getByRole('button', { name: 'Force release' }).click();
+  await dialog.locator('input').fill('it hangs');
+  await dialog.getByRole('button', { name: 'Force release' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await page.locator('.hold .holder-name', { hasText: 'next-one' }).waitFor();
+  await page.click('.rail a[href="#/log"]');
+  await page.getByRole('button', { name: /audit/ }).click();
+  const entry = page.locator('.audit li').first();
+  await entry.waitFor();
+  assert.match(await entry.innerText(), /force-release[\s\S]*vault[\s\S]*it hangs/);
+
+  await page.goto(`${world.address}#/locks/lock%3Avault`);
+  await page.getByRole('button', { name: 'Ask to release' }).click();
+  await dialog.getByRole('button', { name: 'Ask', exact: true }).click();
+  await page.locator('.note', { hasText: 'was told' }).waitFor();
+  assert.deepEqual(world.problems, []);
+});
+
+test('a dashboard that only shows says so and offers nothing', async () => {
+  const world = await start([]);
+  const holder = world.puppet('safe');
+  await holder.tell('lock vault');
+  const page = await world.open({ path: '#/locks/lock%3Avault' });
+  await page.locator('.hint', { hasText: '--allow-actions' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: /release/i }).count(), 0);
+  const status = await page.evaluate(async () => {
+    const { csrf } = await (await fetch('/api/session')).json();
+    const all = await (await fetch('/api/snapshot')).json();
+    const { name, kind, id } = all.holds[0];
+    const answer = await fetch('/api/release', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Lockstep-CSRF': csrf },
+      body: JSON.stringify({ name, kind, hold: id, force: true }),
+    });
+    return answer.status;
+  });
+  assert.equal(status, 403, 'not even by hand');
+  assert.deepEqual(world.problems, []);
+});
+
+test('a page comes back by itself when the server does', async () => {
+  const world = await start([]);
+  const holder = world.puppet('patient');
+  await holder.tell('lock before');
+  const page = await world.open();
+  await row(page, 'before').waitFor();
+  await world.dashboard.end();
+  await page.locator('.banner.lost').waitFor();
+  await row(page, 'before').waitFor();
+  await holder.tell('lock after');
+  await world.startDashboard(['--port', world.port]);
+  await page.locator('.link.live').waitFor();
+  await row(page, 'after').waitFor();
+  await page.locator('.banner').waitFor({ state: 'detached' });
+  assert.deepEqual(world.problems, []);
+});
+
+test('a token is asked for once, and is not left in the address', async () => {
+  const token = 'a-token-of-some-length';
+  const world = await start(['--token', token]);
+  const holder = world.puppet('hidden');
+  await holder.tell('lock secret');
+  const page = await world.open({ live: false });
+  await page.locator('.login').waitFor();
+  assert.equal(await page.locator('.row').count(), 0);
+  await page.fill('.login input', 'wrong');
+  await page.keyboard.press('Enter');
+  await page.locator('.failure', { hasText: 'not the token' }).waitFor();
+  await page.fill('.login input', token);
+  await page.keyboard.press('Enter');
+  await row(page, 'secret').waitFor();
+  await page.reload();
+  await row(page, 'secret').waitFor();
+  assert.equal(await page.evaluate(() => document.cookie), '', 'no script can read it');
+
+  const other = await world.open({ path: `#token=${token}` });
+  await row(other, 'secret').waitFor();
+  assert.ok(!other.url().includes(token));
+  assert.deepEqual(world.problems, []);
+});
+
+test('it says when Redis is away', async () => {
+  const world = await start([]);
+  const page = await world.open();
+  await world.redis.kill();
+  await page.locator('.banner.trouble').waitFor();
+  await eventually(async () => world.problems.length === 0, 'no errors in the page', 1000);
+});

@@ -1,0 +1,422 @@
+// The dashboard's server over plain sockets, in front of a real Redis: what it serves, and above all what it does not.
+#include "dashboard/server.hpp"
+
+#include "http_client.hpp"
+#include "support/eventually.hpp"
+#include "support/redis_server.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/mutex.hpp>
+
+#include <gmock/gmock.h>
+#include <boost/json.hpp>
+
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace lockstep::test {
+namespace {
+
+using namespace std::chrono_literals;
+using dashboard::server_options;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+namespace json = boost::json;
+
+constexpr char const* token = "a-token-of-some-length";
+
+struct dashboard_server : testing::Test {
+    dashboard::server& start(server_options options = {}) {
+        options.port = 0;
+        page.emplace(backend, std::move(options));
+        return *page;
+    }
+    std::uint16_t port() { return page->port(); }
+    json::value session(std::string const& extra = "") { return json::parse(get(port(), "/api/session", extra).body); }
+    std::string csrf(std::string const& extra = "") { return std::string{session(extra).at("csrf").as_string()}; }
+    std::string csrf_line(std::string const& extra = "") { return "X-Lockstep-CSRF: " + csrf(extra) + "\r\n"; }
+    // The hold of `name` as an order names it.
+    std::string order(std::string const& name, bool force) {
+        auto const all = eye.active(name);
+        return json::serialize(json::object{
+            {"name", name}, {"kind", "lock"}, {"hold", all.at(0).id}, {"force", force}, {"reason", "a test"}});
+    }
+
+    redis_server redis;
+    client observer{{.url = redis.url(), .name = "dashboard", .command_timeout = 2s}};
+    client worker{{.url = redis.url(), .name = "worker"}};
+    lockstep::monitor eye{observer};
+    dashboard::monitor_backend backend{observer};
+    std::optional<dashboard::server> page;
+};
+
+TEST_F(dashboard_server, serves_the_page_with_headers_that_keep_it_to_itself) {
+    start();
+    auto const answer = get(port(), "/");
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_THAT(answer.body, HasSubstr("<title>Lockstep</title>"));
+    EXPECT_THAT(answer.body, Not(HasSubstr("style=")));
+    EXPECT_THAT(
+        answer.header("Content-Security-Policy"),
+        AllOf(HasSubstr("default-src 'none'"), HasSubstr("script-src 'self'"), HasSubstr("frame-ancestors 'none'"),
+              HasSubstr("base-uri 'none'"), HasSubstr("form-action 'self'"), Not(HasSubstr("unsafe"))));
+    EXPECT_EQ(answer.header("X-Content-Type-Options"), "nosniff");
+    EXPECT_EQ(answer.header("Referrer-Policy"), "no-referrer");
+    EXPECT_EQ(answer.header("Access-Control-Allow-Origin"), "");
+}
+
+TEST_F(dashboard_server, serves_assets_that_may_be_kept_and_knows_when_they_are) {
+    start();
+    auto const body = get(port(), "/").body;
+    auto const from = body.find("/assets/app-");
+    auto const path = body.substr(from, body.find('"', from) - from);
+    auto const answer = get(port(), path);
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_THAT(answer.header("Cache-Control"), HasSubstr("immutable"));
+    auto const etag = get(port(), "/").header("ETag");
+    auto const again = get(port(), "/", "If-None-Match: " + etag + "\r\n");
+    EXPECT_EQ(again.status, 304);
+    EXPECT_EQ(again.body, "");
+    EXPECT_EQ(get(port(), "/../etc/passwd").status, 404);
+    EXPECT_EQ(get(port(), "/assets/").status, 404);
+}
+
+TEST_F(dashboard_server, tells_everything_there_is) {
+    auto const held = mutex{worker, "report/\"<b>"}.acquire();
+    start();
+    auto const all = json::parse(get(port(), "/api/snapshot").body);
+    EXPECT_EQ(all.at("holds").at(0).at("name").as_string(), "report/\"<b>");
+    EXPECT_EQ(all.at("holds").at(0).at("kind").as_string(), "lock");
+    EXPECT_EQ(get(port(), "/api/snapshot").header("Cache-Control"), "no-store");
+    auto const why = json::parse(get(port(), "/api/why?name=report%2F%22%3Cb%3E").body);
+    EXPECT_THAT(std::string{why.at("text").as_string()}, HasSubstr("report/\"<b>"));
+    EXPECT_TRUE(json::parse(get(port(), "/api/statistics").body).is_array());
+    EXPECT_TRUE(json::parse(get(port(), "/api/history?name=report").body).is_array());
+    EXPECT_TRUE(json::parse(get(port(), "/api/audit").body).is_array());
+    EXPECT_TRUE(json::parse(get(port(), "/api/samples").body).is_array());
+    EXPECT_EQ(get(port(), "/api/why").status, 400);
+    EXPECT_EQ(get(port(), "/api/nothing").status, 404);
+}
+
+TEST_F(dashboard_server, says_how_it_is_to_probes_and_to_prometheus) {
+    start();
+    auto const well = get(port(), "/healthz");
+    EXPECT_EQ(well.status, 200) << well.body;
+    auto const metrics = get(port(), "/metrics");
+    EXPECT_EQ(metrics.status, 200);
+    EXPECT_THAT(metrics.header("Content-Type"), StartsWith("text/plain; version=0.0.4"));
+    EXPECT_THAT(metrics.body, HasSubstr("# TYPE lockstep_"));
+    redis.kill9();
+    EXPECT_EQ(get(port(), "/healthz").status, 503);
+}
+
+// ---- the stream ----
+
+struct follower {
+    explicit follower(std::uint16_t port, std::string const& seen = "") : peer(port) {
+        peer.send("GET /api/stream?seen=" + seen + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    // The next message of the state.
+    json::value next(std::chrono::milliseconds timeout = 10s) {
+        if (!peer.read_until("event: state", timeout)) return nullptr;
+        auto const rest = peer.received().substr(peer.received().find("event: state"));
+        auto const data = rest.find("data: ");
+        if (data == std::string::npos || rest.find("\n\n", data) == std::string::npos) {
+            if (!peer.read_until("}}\n\n", timeout)) return nullptr;
+            return next(timeout);
+        }
+        auto const end = rest.find("\n\n", data);
+        auto text = rest.substr(data + 6, end - data - 6);
+        peer.forget_until(end + peer.received().find("event: state") + 2);
+        return json::parse(text);
+    }
+    // Until one says what is wanted.
+    template <class Condition>
+    bool hears(Condition const& wanted) {
+        for (auto const until = std::chrono::steady_clock::now() + 10s; std::chrono::steady_clock::now() < until;) {
+            auto const message = next();
+            if (message.is_null()) return false;
+            if (wanted(message)) return true;
+        }
+        return false;
+    }
+    http_client peer;
+};
+
+bool has_hold(json::value const& said, std::string_view name) {
+    auto const& holds = said.at("set").at("holds").as_array();
+    return std::any_of(holds.begin(), holds.end(),
+                       [&](json::value const& one) { return one.at("name").as_string() == name; });
+}
+
+TEST_F(dashboard_server, streams_everything_first_and_then_what_changes) {
+    auto const first = mutex{worker, "first"}.acquire();
+    start();
+    follower page_of{port()};
+    auto const whole = page_of.next();
+    ASSERT_FALSE(whole.is_null());
+    EXPECT_TRUE(whole.at("whole").as_bool());
+    EXPECT_EQ(whole.at("set").at("holds").at(0).at("name").as_string(), "first");
+
+    auto second = mutex{worker, "second"}.acquire();
+    EXPECT_TRUE(
+        page_of.hears([](json::value const& said) { return !said.at("whole").as_bool() && has_hold(said, "second"); }));
+    second.release();
+    EXPECT_TRUE(
+        page_of.hears([](json::value const& said) { return said.at("gone").at("holds").as_array().size() == 1; }));
+}
+
+TEST_F(dashboard_server, sends_only_what_is_new_to_a_page_that_comes_back) {
+    auto const held = mutex{worker, "first"}.acquire();
+    start();
+    std::string seen;
+    {
+        follower page_of{port()};
+        seen = page_of.next().at("version").as_string();
+    }
+    auto const second = mutex{worker, "second"}.acquire();
+    follower again{port(), seen};
+    EXPECT_TRUE(again.hears([](json::value const& said) {
+        EXPECT_FALSE(said.at("whole").as_bool());
+        return has_hold(said, "second");
+    }));
+}
+
+TEST_F(dashboard_server, is_not_held_up_by_a_page_that_reads_nothing) {
+    start({.write_timeout = 500ms});
+    std::vector<lease> held;
+    for (int i = 0; i < 3'000; ++i) held.push_back(mutex{worker, std::string(400, 'x') + std::to_string(i)}.acquire());
+    http_client lazy{port()};  // several MB, more than the socket takes, and never read
+    lazy.send("GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    follower quick{port()};
+    ASSERT_FALSE(quick.next().is_null());
+    auto const another = mutex{worker, "another"}.acquire();
+    EXPECT_TRUE(quick.hears([](json::value const& said) { return has_hold(said, "another"); }));
+}
+
+TEST_F(dashboard_server, reads_nothing_from_redis_while_nobody_looks) {
+    start();
+    EXPECT_EQ(get(port(), "/").status, 200);
+    auto const before = redis.info("total_commands_processed");
+    EXPECT_EQ(get(port(), "/api/session").status, 200);
+    std::this_thread::sleep_for(300ms);
+    auto const calls = std::stol(redis.info("total_commands_processed")) - std::stol(before);
+    EXPECT_LE(calls, 5) << "our own INFO, and what clients say of themselves";
+}
+
+TEST_F(dashboard_server, follows_only_so_many_pages) {
+    start({.max_streams = 2});
+    follower one{port()}, two{port()};
+    ASSERT_FALSE(one.next().is_null());
+    ASSERT_FALSE(two.next().is_null());
+    EXPECT_EQ(get(port(), "/api/stream").status, 503);
+}
+
+// ---- who may ----
+
+TEST_F(dashboard_server, does_not_listen_for_others_without_a_token) {
+    try {
+        start({.address = "0.0.0.0"});
+        FAIL() << "it started";
+    } catch (invalid_argument_error const& refused) {
+        EXPECT_THAT(refused.what(), HasSubstr("needs a token"));
+    }
+    EXPECT_THROW(start({.address = "0.0.0.0", .token = "short"}), invalid_argument_error);
+    EXPECT_THROW(start({.address = "not an address"}), invalid_argument_error);
+    EXPECT_NO_THROW(start({.address = "0.0.0.0", .token = token}));
+}
+
+TEST_F(dashboard_server, says_which_port_is_taken) {
+    start();
+    try {
+        dashboard::server const second{backend, {.port = port()}};
+        FAIL() << "it started";
+    } catch (unavailable_error const& refused) {
+        EXPECT_THAT(refused.what(), HasSubstr(std::to_string(port())));
+    }
+}
+
+TEST_F(dashboard_server, refuses_names_that_are_not_its_own) {
+    start({.allowed_hosts = {"locks.example"}});
+    EXPECT_EQ(get(port(), "/", "Host: evil.example\r\n").status, 421);
+    EXPECT_EQ(get(port(), "/api/snapshot", "Host: evil.example\r\n").status, 421);
+    EXPECT_EQ(get(port(), "/api/stream", "Host: evil.example\r\n").status, 421);
+    EXPECT_EQ(get(port(), "/metrics", "Host: localhost.evil.example\r\n").status, 421);
+    EXPECT_EQ(get(port(), "/", "Host: LOCKS.example:80\r\n").status, 200);
+    EXPECT_EQ(get(port(), "/", "Host: 127.0.0.1:" + std::to_string(port()) + "\r\n").status, 200);
+    http_client none{port()};
+    none.send("GET /api/snapshot HTTP/1.0\r\n\r\n");
+    EXPECT_EQ(none.read().status, 421);
+}
+
+TEST_F(dashboard_server, shows_nothing_to_whoever_has_no_token) {
+    start({.token = token});
+    for (auto const* path : {"/api/snapshot", "/api/stream", "/api/why?name=x", "/api/history", "/api/statistics",
+                             "/api/audit", "/api/health", "/api/samples", "/metrics"})
+        EXPECT_EQ(get(port(), path).status, 401) << path;
+    EXPECT_EQ(get(port(), "/").status, 200) << "the page itself, which has nothing in it";
+    auto const unknown = session();
+    EXPECT_FALSE(unknown.at("known").as_bool());
+    EXPECT_FALSE(unknown.as_object().contains("csrf"));
+    EXPECT_FALSE(unknown.as_object().contains("server"));
+    EXPECT_EQ(get(port(), "/api/snapshot", std::string{"Authorization: Bearer "} + token + "\r\n").status, 200);
+    EXPECT_EQ(get(port(), "/api/snapshot?token=" + std::string{token}).status, 401) << "addresses end up in logs";
+}
+
+TEST_F(dashboard_server, lets_in_whoever_logs_in) {
+    start({.token = token});
+    EXPECT_EQ(post(port(), "/api/login", R"({"token": "wrong"})").status, 401);
+    EXPECT_EQ(post(port(), "/api/login", "nonsense").status, 400);
+    EXPECT_EQ(
+        post(port(), "/api/login", std::string{R"({"token": ")"} + token + "\"}", "Origin: http://evil.example\r\n")
+            .status,
+        403);
+    auto const in = post(port(), "/api/login", std::string{R"({"token": ")"} + token + "\"}");
+    ASSERT_EQ(in.status, 200);
+    auto const set = in.header("Set-Cookie");
+    EXPECT_THAT(set, AllOf(HasSubstr("HttpOnly"), HasSubstr("SameSite=Strict")));
+    auto const cookie = "Cookie: " + set.substr(0, set.find(';')) + "\r\n";
+    EXPECT_EQ(get(port(), "/api/snapshot", cookie).status, 200);
+    EXPECT_TRUE(session(cookie).at("known").as_bool());
+}
+
+// ---- what may be done ----
+
+TEST_F(dashboard_server, only_shows_unless_it_may_act) {
+    auto const held = mutex{worker, "report"}.acquire();
+    start();
+    auto const refused = post(port(), "/api/release", order("report", true), csrf_line());
+    EXPECT_EQ(refused.status, 403);
+    EXPECT_THAT(refused.body, HasSubstr("--allow-actions"));
+    EXPECT_TRUE(held.valid());
+    EXPECT_TRUE(eye.audit().empty());
+}
+
+TEST_F(dashboard_server, does_not_act_for_a_page_of_another_site) {
+    auto const held = mutex{worker, "report"}.acquire();
+    start({.allow_actions = true});
+    auto const what = order("report", true);
+    EXPECT_EQ(post(port(), "/api/release", what).status, 403) << "no csrf token";
+    EXPECT_EQ(post(port(), "/api/release", what, "X-Lockstep-CSRF: 0\r\n").status, 403);
+    EXPECT_EQ(post(port(), "/api/release", what, csrf_line() + "Origin: http://evil.example\r\n").status, 403);
+    EXPECT_EQ(post(port(), "/api/release", what, csrf_line() + "Sec-Fetch-Site: cross-site\r\n").status, 403);
+    EXPECT_EQ(get(port(), "/api/release").status, 404) << "not by a link either";
+    EXPECT_EQ(eye.active("report").size(), 1U);
+    EXPECT_TRUE(held.valid());
+}
+
+TEST_F(dashboard_server, ends_a_hold_by_force_and_writes_down_who_did) {
+    auto const held = mutex{worker, "report"}.acquire();
+    start({.allow_actions = true, .by = "tester"});
+    auto const without = post(port(), "/api/release", order("report", false), csrf_line());
+    EXPECT_EQ(without.status, 400) << without.body;
+    EXPECT_EQ(eye.active("report").size(), 1U) << "its owner is there";
+    auto const done = post(port(), "/api/release", order("report", true), csrf_line() + "Origin: http://localhost\r\n");
+    EXPECT_EQ(done.status, 200) << done.body;
+    EXPECT_TRUE(eventually([&] { return eye.active("report").empty(); }));
+    auto const all = eye.audit();
+    ASSERT_FALSE(all.empty());
+    EXPECT_EQ(all[0].action, "force-release");
+    EXPECT_THAT(all[0].by, AllOf(HasSubstr("tester"), HasSubstr("dashboard"), HasSubstr("127.0.0.1")));
+    EXPECT_EQ(all[0].reason, "a test");
+    EXPECT_EQ(json::parse(get(port(), "/api/audit").body).at(0).at("action").as_string(), "force-release");
+}
+
+TEST_F(dashboard_server, leaves_the_next_holder_alone_when_the_hold_that_was_meant_is_over) {
+    auto first = mutex{worker, "report"}.acquire();
+    start({.allow_actions = true});
+    auto const what = order("report", true);
+    first.release();
+    client another{{.url = redis.url(), .name = "another"}};
+    auto const second = mutex{another, "report"}.acquire();
+    auto const refused = post(port(), "/api/release", what, csrf_line());
+    EXPECT_EQ(refused.status, 409) << refused.body;
+    EXPECT_EQ(eye.active("report").size(), 1U);
+    EXPECT_TRUE(second.valid());
+}
+
+TEST_F(dashboard_server, asks_a_holder_to_let_go) {
+    auto const held = mutex{worker, "report"}.acquire();
+    start({.allow_actions = true});
+    auto const done = post(port(), "/api/ask", order("report", false), csrf_line());
+    EXPECT_EQ(done.status, 200) << done.body;
+    EXPECT_TRUE(eventually([&] { return held.at_risk_token().stop_requested(); }));
+    EXPECT_EQ(eye.active("report").size(), 1U) << "nothing was taken from it";
+}
+
+// ---- bad manners ----
+
+TEST_F(dashboard_server, bounds_what_it_reads) {
+    start({.max_header_bytes = 4'096, .max_body_bytes = 1'024});
+    EXPECT_EQ(get(port(), "/", "X-Large: " + std::string(8'000, 'x') + "\r\n").status, 431);
+    EXPECT_EQ(post(port(), "/api/login", std::string(2'000, 'x')).status, 413);
+    http_client odd{port()};
+    odd.send("\x16\x03\x01\x02 this is not HTTP\r\n\r\n");
+    EXPECT_EQ(odd.read().status, 400);
+    http_client other{port()};
+    other.send("DELETE / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(other.read().status, 405);
+    EXPECT_EQ(get(port(), "/").status, 200) << "and goes on";
+}
+
+TEST_F(dashboard_server, drops_whoever_takes_for_ever_to_ask) {
+    start({.request_timeout = 300ms});
+    http_client slow{port()};
+    slow.send("GET / HTTP/1.1\r\nHost: loc");
+    http_client silent{port()};
+    EXPECT_TRUE(slow.closed(5s));
+    EXPECT_TRUE(silent.closed(5s));
+}
+
+TEST_F(dashboard_server, has_only_so_many_connections) {
+    start({.max_connections = 3});
+    std::vector<std::unique_ptr<http_client>> many;
+    for (int i = 0; i < 3; ++i) {
+        many.push_back(std::make_unique<http_client>(port()));
+        many.back()->send("GET /api/session HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        ASSERT_EQ(many.back()->read().status, 200);
+    }
+    http_client more{port()};
+    EXPECT_EQ(more.read().status, 503);
+    many.clear();
+    EXPECT_TRUE(eventually([&] { return get(port(), "/").status == 200; }));
+}
+
+TEST_F(dashboard_server, answers_several_requests_of_a_connection_in_order) {
+    start();
+    http_client peer{port()};
+    peer.send("GET /api/session HTTP/1.1\r\nHost: localhost\r\n\r\nHEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    auto const first = peer.read();
+    EXPECT_EQ(first.status, 200);
+    EXPECT_THAT(first.body, HasSubstr("known"));
+    ASSERT_TRUE(peer.read_until("\r\n\r\n"));
+    EXPECT_THAT(peer.received(), AllOf(HasSubstr("200 OK"), Not(HasSubstr("<html"))));
+}
+
+TEST_F(dashboard_server, says_what_is_wrong_when_redis_is_away) {
+    start();
+    follower page_of{port()};
+    ASSERT_FALSE(page_of.next().is_null());
+    redis.kill9();
+    EXPECT_TRUE(page_of.peer.read_until("event: trouble", 30s));
+    redis.restart();
+    EXPECT_TRUE(page_of.peer.read_until(R"({"trouble":null})", 30s));
+}
+
+TEST_F(dashboard_server, ends_at_once_with_pages_that_follow) {
+    start();
+    follower page_of{port()};
+    ASSERT_FALSE(page_of.next().is_null());
+    page->stop();
+    EXPECT_TRUE([&] {
+        page.reset();
+        return page_of.peer.closed();
+    }());
+}
+
+}  // namespace
+}  // namespace lockstep::test

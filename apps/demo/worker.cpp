@@ -95,7 +95,8 @@ int run_worker(worker_options const& how) {
     client by{{.url = how.url,
                .name = how.name,
                .defaults = {.ttl = milliseconds{ttl_ms}},
-               .trace = [](trace_record const& one) { say(to_json(one)); }}};
+               .trace = [](trace_record const& one) { say(to_json(one)); },
+               .record = true}};  // for the history in the dashboard
     worker self{by, stop.get_token()};
     while (!stop.stop_requested()) {
         try {

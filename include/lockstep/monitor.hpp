@@ -53,7 +53,7 @@ struct hold_info {
     std::uint64_t fence = 0;
     std::int64_t permits = 1;
     bool offered = false;       ///< its owner has been told, and has not answered yet
-    bool stale = false;         ///< its owner is gone, and its time is not over
+    bool stale = false;         ///< its owner is gone or cut off: it said who it is, and has no connection and said nothing for 12 s
     std::chrono::milliseconds held_for{0};
     std::chrono::milliseconds remaining{0};
     std::size_t queue = 0;      ///< how many places are taken in the queue behind it
@@ -105,7 +105,7 @@ struct snapshot {
     std::vector<hold_info> holds;
     std::vector<wait_info> waits;
     std::vector<client_info> clients;
-    std::size_t left_out = 0;   ///< objects beyond `snapshot_options::limit`
+    std::size_t left_out = 0;   ///< objects beyond `snapshot_options::limit`, or that can't be read
     std::string trouble;        ///< of a watch: why the server could not be read just now; then the rest is what it was before
 };
 
@@ -113,6 +113,7 @@ struct snapshot_options {
     std::string_view name{};    ///< only this one; empty: all
     std::string_view pattern{}; ///< only names that fit, with * and ? as in Redis
     std::size_t limit = 100'000;  ///< objects
+    std::size_t holders = 1'000;  ///< holds of each object that are listed; the rest is only counted
     std::size_t waiters = 100;  ///< places of each queue that are listed; the rest is only counted
 };
 static_assert(std::is_trivially_destructible_v<snapshot_options>);
@@ -152,7 +153,7 @@ struct audit_entry {
     std::string owner;          ///< whose it was: name host pid
     std::string by;             ///< who did it
     std::string reason;
-    std::string outcome;        ///< done, gone, unheard; requested: whoever did it did not live to see the end
+    std::string outcome;        ///< done, gone, renewed, unheard, unknown; requested: whoever did it did not live to see the end
 };
 
 struct release_options {
@@ -170,6 +171,7 @@ struct history_entry {
     std::int64_t permits = 1;
     std::chrono::system_clock::time_point at{};
     std::chrono::microseconds waited{0}, held{0};
+    std::uint64_t missing = 0;  ///< records of this owner before this one that were dropped
 };
 
 struct watch_options {
@@ -222,7 +224,9 @@ public:
     task<explanation> async_why(std::string_view name);
 
     /// Ends a hold at the server: the next in line gets it, with a larger fence, and its owner hears that it is lost. Without `force` only
-    /// a stale one (otherwise `invalid_argument_error` says who has it). False: it was over already. Written to the audit stream first.
+    /// a stale one (otherwise `invalid_argument_error` says who has it): its process is dead or cut off from the server, and what it does
+    /// meanwhile only fences make harmless. False: it was over already. Written to the audit stream first. Throws `indeterminate_error` when
+    /// the answer was lost.
     bool release(hold_info const& which, release_options options = {});
     task<bool> async_release(hold_info which, release_options options = {});
     /// Asks its owner to let go: trips the lease's `at_risk_token`. True: its process was reached.
@@ -246,7 +250,7 @@ private:
 /// Where the records of a flight recorder contradict what was promised.
 struct violation {
     std::string name, kind;
-    std::string what;           ///< overlap or fence
+    std::string what;           ///< overlap; fence; or missing: records were dropped, so that more may have happened than is seen
     history_entry first, second;
     std::string text;           ///< for people
 };

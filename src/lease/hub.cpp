@@ -261,8 +261,6 @@ void hub::see_to(task<reply> work) {
 
 void hub::close(std::function<void()> done) noexcept {
     closing_ = true;
-    registration_.end();
-    tracer_.end();
     while (!pauses_.empty()) pauses_.front().fail(errc::cancelled, "the client was closed");
     count_release(+1);  // this call: not done before everything has been said
     closed_ = std::move(done);
@@ -282,6 +280,8 @@ void hub::close(std::function<void()> done) noexcept {
         what->where->fail_all(errc::cancelled, "the client was closed");
     }
     for (auto const& one : gates()) one->close();
+    registration_.end();  // behind all that was counted and told here
+    tracer_.end();
     count_release(-1);
 }
 

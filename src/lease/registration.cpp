@@ -27,7 +27,8 @@ constexpr milliseconds at_most_every{100};
 constexpr milliseconds longest_watch{600'000};
 constexpr milliseconds keep_statistics{24 * 3'600'000};
 constexpr std::size_t most_names = 10'000;     // of statistics at the server
-constexpr std::size_t most_names_at_once = 500;
+constexpr std::size_t names_of_a_request = 25;  // about a millisecond of the server's time
+constexpr std::size_t requests_at_once = 20;
 
 /// Without an answer to wait for: what is lost is said again next time. Only one that closes waits for it, and not for long.
 void say(hub& from, scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& words,
@@ -118,7 +119,9 @@ void registration::end() noexcept {
     begun_ = true;  // it does not begin any more
     hub_.reactor().take_back(*this);
     hub_.reactor().disarm(*this);
-    while (!hub_.counting().empty()) send_statistics();
+    send_statistics();
+    hub_.counting().give_up_names();
+    send_statistics();
     if (!std::exchange(said_, false)) return;
     say(hub_, scripts::client_leave, keys(), {hub_.client_id()});
 }
@@ -134,7 +137,7 @@ void registration::watched(std::string_view ms) noexcept {
     std::from_chars(ms.data(), ms.data() + ms.size(), time);
     if (time <= 0 || !said_) return;
     is_watched_ = true;
-    watched_until_ = hub_.reactor().now() + std::min(milliseconds{time}, longest_watch);
+    watched_until_ = std::max(watched_until_, hub_.reactor().now() + std::min(milliseconds{time}, longest_watch));
     say_soon();
 }
 
@@ -149,16 +152,21 @@ void registration::fire() noexcept {
     is_watched_ = is_watched_ && said_at_ < watched_until_;
     if (!std::exchange(said_, true)) hub_.listen();
     say(hub_, scripts::client_register, keys(), describe());
-    send_statistics();
+    if (said_at_ - counted_at_ >= interval / 2) {  // not each time that somebody watches
+        counted_at_ = said_at_;
+        send_statistics();
+    }
     hub_.reactor().arm(*this, said_at_ + interval);
 }
 
 void registration::send_statistics() noexcept {
-    auto const counted = hub_.counting().take(most_names_at_once);
-    if (counted.empty()) return;
-    std::vector<std::string> words{fmt::format("{}", keep_statistics.count()), fmt::format("{}", most_names)};
-    words.insert(words.end(), counted.begin(), counted.end());
-    say(hub_, scripts::statistics_add, {base::key_name(hub_.owner().options().prefix, "statistics", "names")}, words, false);
+    hub_.counting().merge();
+    for (std::size_t i = 0; i < requests_at_once && !hub_.counting().empty(); ++i) {
+        auto const counted = hub_.counting().take(names_of_a_request);
+        std::vector<std::string> words{fmt::format("{}", keep_statistics.count()), fmt::format("{}", most_names)};
+        words.insert(words.end(), counted.begin(), counted.end());
+        say(hub_, scripts::statistics_add, {base::key_name(hub_.owner().options().prefix, "statistics", "names")}, words, false);
+    }
 }
 
 std::vector<std::string> registration::keys() const {
@@ -206,7 +214,7 @@ std::vector<std::string> registration::describe() const {
     auto const held = holds.write(true);
     auto const waiting = waits.write(false);
     return {hub_.client_id(),
-            fmt::format("{}", believed.count()),
+            fmt::format("{}", kept.count()),
             is_watched_ ? hub_.owner().options().prefix + ":news" : "",
             "name", hub_.owner().client_name(),
             "host", base::host_name(),

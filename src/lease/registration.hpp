@@ -23,8 +23,8 @@
 //     !<hold>   the hold was ended by force    ~<hold>  somebody asks for it to be released
 //
 // Said a second after the first use, then every 10 s or a little earlier, together with a batch of renewals; one request each time, of
-// 200 lines and 32 kB of each list at most. Believed for 30 s: then both keys are gone if nobody says more. A client that is closed takes
-// its hash along. Never on the way of an acquisition: what is held and waited for is looked at only when it is said.
+// 200 lines and 32 kB of each list at most. Kept for ten minutes: so long a monitor can tell that a client was there and is gone. A client
+// that is closed takes its hash along. Never on the way of an acquisition: what is held and waited for is looked at only when it is said.
 
 #include "redis/reactor.hpp"
 
@@ -59,7 +59,7 @@ public:
     }
 
     static constexpr std::chrono::milliseconds interval{10'000};
-    static constexpr std::chrono::milliseconds believed{3 * interval};
+    static constexpr std::chrono::milliseconds kept{600'000};
     static constexpr std::size_t most_lines = 200;     ///< of each list
     static constexpr std::size_t most_bytes = 32'768;  ///< of each list
 
@@ -78,6 +78,7 @@ private:
     bool is_watched_ = false;
     redis::reactor::clock::time_point watched_until_{};
     redis::reactor::clock::time_point said_at_{};
+    redis::reactor::clock::time_point counted_at_{};
 };
 
 }  // namespace lockstep::engine

@@ -13,8 +13,6 @@
 namespace lockstep::engine {
 namespace {
 
-constexpr std::size_t merge_from = 1'024;
-
 void write(base::histogram const& times, std::string& text) {
     fmt::format_to(std::back_inserter(text), ";{} {}", times.sum_us, times.max_us);
     for (auto const& one : times.buckets) fmt::format_to(std::back_inserter(text), " {}:{}", one.index, one.count);
@@ -92,13 +90,28 @@ std::optional<counts> counts::from(std::string_view text) {
     return found;
 }
 
-void ledger::enter(std::shared_ptr<tally> const& which) {
-    // Objects that come and go leave a tally each until it is sent.
-    if (open_.size() >= merge_from && (open_.size() & (open_.size() - 1)) == 0) merge();
-    which->is_new = true;
-    open_.push_back(which);
+counts& ledger::enter(std::shared_ptr<tally>& mine, kind const& what, std::string_view name) {
+    if (open_.size() >= most_open) return total_of(rest_, what).all;
+    if (open_.size() >= merge_at_) {  // objects that come and go leave a tally each until it is sent
+        merge();
+        merge_at_ = std::max<std::size_t>(1'024, 2 * open_.size());
+    }
+    if (!mine) mine = std::make_shared<tally>(what, name);
+    mine->is_new = true;
+    open_.push_back(mine);
+    return *mine;
 }
 
+void ledger::give_up_names() {
+    for (auto const& one : open_) {
+        total_of(rest_, one->what).all.add(*one);
+        one->clear();
+        one->is_new = false;
+    }
+    open_.clear();
+}
+
+// One request must not name a name twice, since it reads what is there before it adds.
 void ledger::merge() {
     std::map<std::pair<kind const*, std::string_view>, tally*> first;
     std::erase_if(open_, [&](std::shared_ptr<tally>& one) {
@@ -112,14 +125,15 @@ void ledger::merge() {
 }
 
 std::vector<std::string> ledger::take(std::size_t most) {
-    merge();
     std::vector<std::string> words;
-    std::vector<total> sums;
+    auto sums = std::exchange(rest_, {});
     auto const end = open_.begin() + static_cast<std::ptrdiff_t>(std::min(most, open_.size()));
     for (auto at = open_.begin(); at != end; ++at) {
         auto& one = **at;
-        words.push_back(fmt::format("{} {}", one.what.word, base::encode_name(one.name)));
-        words.push_back(one.text());
+        if (one.is_new) {  // or it was merged with another of its name
+            words.push_back(fmt::format("{} {}", one.what.word, base::encode_name(one.name)));
+            words.push_back(one.text());
+        }
         total_of(sums, one.what).all.add(one);
         one.clear();
         one.is_new = false;
@@ -135,6 +149,7 @@ std::vector<std::string> ledger::take(std::size_t most) {
 
 std::vector<ledger::total> ledger::totals() const {
     auto all = sent_;
+    for (auto const& one : rest_) total_of(all, *one.what).all.add(one.all);
     for (auto const& one : open_) total_of(all, one->what).all.add(*one);
     return all;
 }

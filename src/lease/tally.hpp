@@ -8,8 +8,9 @@
 //     <prefix>:{statistics}:names   '<kind> <name>' (name percent-encoded), or '<kind>' for all names of a kind together, each
 //         '<acquisitions> <waits> <timeouts> <losses>;<held>;<waited>;<when, ms>', where held and waited are '<sum us> <max us>[ <bucket>:<count>]...'
 //
-// with the buckets of base/histogram.hpp. A name is forgotten a day after its last use, and of 10,000 names no new one is kept. What is
-// lost on the way is not counted, and what is sent twice counts twice.
+// with the buckets of base/histogram.hpp. A name is forgotten a day after its last use, and of 10,000 names no new one is kept; nor does a
+// client keep more than 10,000 names that it has not sent: then it counts only their sum. What is lost on the way is not counted, and what
+// is sent twice counts twice.
 
 #include "base/histogram.hpp"
 #include "lease/kind.hpp"
@@ -51,16 +52,21 @@ struct tally : counts {
 /// All tallies that have something to send, and what was counted in all. In turns.
 class ledger {
 public:
+    static constexpr std::size_t most_open = 10'000;
+
     /// Of a room, which keeps it: to be counted in now.
     counts& open(std::shared_ptr<tally>& mine, kind const& what, std::string_view name) {
-        if (!mine) mine = std::make_shared<tally>(what, name);
-        if (!mine->is_new) enter(mine);
-        return *mine;
+        if (mine && mine->is_new) return *mine;
+        return enter(mine, what, name);
     }
 
     /// Fields and what to add to them, for the server; of at most `most` names, the others stay for next time.
     std::vector<std::string> take(std::size_t most);
-    bool empty() const noexcept { return open_.empty(); }
+    bool empty() const noexcept { return open_.empty() && rest_.empty(); }
+    /// What is still here is counted only in the sum.
+    void give_up_names();
+    /// One tally for each name. Before `take`.
+    void merge();
 
     struct total {
         kind const* what;
@@ -70,10 +76,11 @@ public:
     std::vector<total> totals() const;
 
 private:
-    void enter(std::shared_ptr<tally> const& which);
-    void merge();
+    counts& enter(std::shared_ptr<tally>& mine, kind const& what, std::string_view name);
 
     std::vector<std::shared_ptr<tally>> open_;
+    std::size_t merge_at_ = 1'024;
+    std::vector<total> rest_;  // of names that were too many
     std::vector<total> sent_;
 };
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::chrono::milliseconds flush_after{100};
 constexpr std::size_t most_waiting = 10'000;
-constexpr std::size_t most_at_once = 500;
+constexpr std::size_t most_at_once = 5'000;
 
 }  // namespace
 

@@ -5,8 +5,8 @@
 //     <prefix>:{record}:log   stream, capped: what kind use name hold fence permits waited held at trace detail owner
 //
 // `at` is ms since 1970 by the server's clock, waited and held are in µs, the owner is `<name> <host> <pid>`; what is empty is left out.
-// Records wait here a moment, so that many leave together, and not for ever: when the server can't be reached, only the last 10,000 are
-// kept, and the first after them says how many are missing. In turns.
+// Records wait here a moment, so that many leave together, and not for ever: when the server can't be reached, or more than 50,000 a second
+// come, only the last 10,000 are kept, and the first after them says how many are `missing`. In turns.
 
 #include "redis/reactor.hpp"
 

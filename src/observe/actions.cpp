@@ -4,6 +4,7 @@
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
 #include <lockstep/monitor.hpp>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <utility>
 
 // What a monitor can do to a hold, and the record of who did it: <prefix>:{audit}:log, a stream of the last 10,000 or so. An action is
@@ -72,37 +74,75 @@ std::string rules_of(reader const& from, std::string const& key) {
     return fmt::format("500 3600000 {}", channel);
 }
 
-task<bool> run_release(reader from, deed what) {
-    auto const* const kind = engine::find_kind(what.which.kind);
-    auto looking = observe::take_picture(from, observe::survey_terms{{.name = what.which.name, .waiters = 0}});
+/// What is done is done: trouble with telling of it is only logged.
+task<void> tell_of(reader from, std::vector<std::string> holds, std::string entry, std::string outcome) {
+    try {
+        for (auto const& one : holds) {
+            auto telling = publish(from, one, '!');
+            co_await std::move(telling);
+        }
+        std::vector<std::string> fields{"of", entry, "outcome", outcome};
+        auto closing = write_entry(from, std::move(fields));
+        co_await std::move(closing);
+    } catch (error const& problem) {
+        log(log_level::warning, fmt::format("what became of a release ({}) could not be told or noted: {}", outcome, problem.what()));
+    }
+}
+
+/// The hold as it is now, and when it ends; nothing: it is over.
+struct current {
+    hold_info is;
+    std::int64_t ends_ms;
+};
+task<std::optional<current>> look_up(reader from, hold_info which) {
+    auto looking = observe::take_picture(from, observe::survey_terms{{.name = which.name, .holders = observe::all_holds, .waiters = 0}});
     auto const seen = co_await std::move(looking);
-    hold_info now;
-    auto const current = observe::describe(seen);
-    for (auto const& one : current.holds) {
-        if (one.id == what.which.id && one.kind == what.which.kind) now = one;
+    for (auto const& object : seen.seen.objects) {
+        if (object.is.kind != which.kind) continue;
+        for (auto const& one : object.holds) {
+            if (one.id == which.id) co_return current{observe::describe(seen, object, one), one.ends_ms};
+        }
     }
-    if (now.id.empty()) co_return false;
-    if (!what.force && !now.stale) {
-        throw invalid_argument_error(fmt::format("'{}' is held by {} {} (pid {}), which is there, as far as is known here: have it released "
-                                                 "there, ask for it, or use force",
-                                                 now.name, now.owner.name.empty() ? "client" : now.owner.name,
-                                                 now.owner.name.empty() ? now.owner.id : "on " + now.owner.host, now.owner.pid));
-    }
-    what.which = now;
+    co_return std::nullopt;
+}
+
+[[noreturn]] void refuse(hold_info const& held, std::string_view why) {
+    auto const who = held.owner.name.empty() ? fmt::format("client {}", held.owner.id)
+                                             : fmt::format("{} (pid {} on {})", held.owner.name, held.owner.pid, held.owner.host);
+    throw invalid_argument_error(fmt::format("'{}' is held by {}, {}: have it released there, ask for it, or use force", held.name, who, why));
+}
+
+task<bool> run_release(reader from, deed what) {
+    auto looking = look_up(from, what.which);
+    auto const now = co_await std::move(looking);
+    if (!now) co_return false;
+    what.which = now->is;
+    if (!what.force && !now->is.stale) refuse(now->is, now->is.owner.name.empty() ? "of which nothing is known" : "which is there, as far as is known here");
     auto noting = write_deed(from, what);
     auto const entry = co_await std::move(noting);
-    auto const key = from.key(now.name, now.kind);
-    auto ending = from.script(kind->is_pool ? scripts::pool_evict : scripts::lock_evict, {key}, {now.id, rules_of(from, key)});
-    auto const said = co_await std::move(ending);
-    bool const done = said[0].text() == "released";
-    if (done) {
-        auto telling = publish(from, now.id, '!');
-        co_await std::move(telling);
+    auto const key = from.key(now->is.name, now->is.kind);
+    auto const& script = engine::find_kind(now->is.kind)->is_pool ? scripts::pool_evict : scripts::lock_evict;
+    // Without force only as it was seen: if it was renewed since, its owner is alive.
+    auto ending = from.once(script, key, {now->is.id, rules_of(from, key), what.force ? std::string{} : std::to_string(now->ends_ms)});
+    reply said;
+    std::exception_ptr unknown;
+    try {
+        said = co_await std::move(ending);
+    } catch (indeterminate_error const&) {
+        unknown = std::current_exception();
     }
-    std::vector<std::string> fields{"of", entry, "outcome", done ? "done" : "gone"};
-    auto closing = write_entry(from, std::move(fields));
-    co_await std::move(closing);
-    co_return done;
+    std::vector<std::string> ended{now->is.id};
+    std::string outcome = "unknown";
+    if (!unknown) {
+        outcome = said[0].text() == "released" ? "done" : said[0].text();
+        ended.clear();
+        for (std::size_t i = 2; i < said.size(); ++i) ended.emplace_back(said[i].text());
+    }
+    auto telling = tell_of(from, std::move(ended), entry, outcome);
+    co_await std::move(telling);
+    if (unknown) std::rethrow_exception(unknown);
+    if (outcome == "renewed") refuse(now->is, "which has just renewed it");
+    co_return outcome == "done";
 }
 
 task<bool> run_ask(reader from, deed what) {

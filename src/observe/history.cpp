@@ -40,6 +40,7 @@ history_entry read_entry(std::string_view id, reply_view fields) {
         if (field == "detail") one.detail = value;
         if (field == "owner") one.owner = value;
         if (field == "fence") one.fence = as_number<std::uint64_t>(value);
+        if (field == "missing") one.missing = as_number<std::uint64_t>(value);
         if (field == "permits") one.permits = as_number<std::int64_t>(value);
         if (field == "waited") one.waited = std::chrono::microseconds{as_number<std::int64_t>(value)};
         if (field == "held") one.held = std::chrono::microseconds{as_number<std::int64_t>(value)};
@@ -79,9 +80,10 @@ struct span {
 /// Clocks of clients know the server's to within the time of an answer.
 constexpr std::chrono::milliseconds tolerance{20};
 
+bool is_re_entry(span const& a, span const& b) { return a.begin->kind == "recursive" && a.begin->fence == b.begin->fence; }
+
 bool may_share(span const& a, span const& b) {
-    return a.begin->kind == "semaphore" || a.begin->kind == "event" || (a.begin->use == "reader" && b.begin->use == "reader") ||
-           (a.begin->kind == "recursive" && a.begin->fence == b.begin->fence);
+    return a.begin->kind == "semaphore" || a.begin->kind == "event" || (a.begin->use == "reader" && b.begin->use == "reader") || is_re_entry(a, b);
 }
 
 void check(std::vector<span> const& spans, std::vector<violation>& found) {
@@ -91,7 +93,7 @@ void check(std::vector<span> const& spans, std::vector<violation>& found) {
     span const* longest = nullptr;   // the hold that ends last of those before
     span const* newest = nullptr;    // the one with the largest fence of those before
     for (auto const& one : spans) {
-        if (newest != nullptr && one.begin->fence <= newest->begin->fence && !may_share(*newest, one) &&
+        if (newest != nullptr && one.begin->fence <= newest->begin->fence && !is_re_entry(*newest, one) &&
             one.begin->at > newest->begin->at + tolerance) {
             blame("fence", *newest, one, fmt::format("fence {} was given after {}", one.begin->fence, newest->begin->fence));
         }
@@ -135,6 +137,11 @@ std::vector<violation> verify(std::vector<history_entry> const& records) {
         }
     }
     std::vector<violation> found;
+    for (auto const* const one : sorted) {
+        if (one->missing == 0) continue;
+        found.push_back({one->name, one->kind, "missing", *one, *one,
+                         fmt::format("{} records of {} before this one were dropped, so more may have happened than is seen", one->missing, one->owner)});
+    }
     for (auto const& [key, spans] : names) check(spans, found);
     return found;
 }

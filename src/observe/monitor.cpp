@@ -153,7 +153,7 @@ snapshot monitor::snapshot(snapshot_options options) { return sync_wait(async_sn
 
 task<std::vector<hold_info>> monitor::async_active(std::string_view name) {
     checked(name);
-    return holds_of(reader_of(*client_), survey_terms{{.name = name, .waiters = 0}}, false);
+    return holds_of(reader_of(*client_), survey_terms{{.name = name, .holders = observe::all_holds, .waiters = 0}}, false);
 }
 std::vector<hold_info> monitor::active(std::string_view name) { return sync_wait(async_active(name)); }
 
@@ -163,7 +163,7 @@ task<std::vector<wait_info>> monitor::async_waiters(std::string_view name) {
 }
 std::vector<wait_info> monitor::waiters(std::string_view name) { return sync_wait(async_waiters(name)); }
 
-task<std::vector<hold_info>> monitor::async_stale() { return holds_of(reader_of(*client_), survey_terms{{.waiters = 0}}, true); }
+task<std::vector<hold_info>> monitor::async_stale() { return holds_of(reader_of(*client_), survey_terms{{.holders = observe::all_holds, .waiters = 0}}, true); }
 std::vector<hold_info> monitor::stale() { return sync_wait(async_stale()); }
 
 task<std::vector<client_info>> monitor::async_clients() { return clients_of(reader_of(*client_)); }

@@ -16,12 +16,11 @@ std::string use_of(std::string_view kind, std::int64_t permits) {
     return std::string{what == nullptr ? std::string_view{} : engine::use_of(*what, permits)};
 }
 
-/// Gone for good, as far as that can be known from here, so that ending its hold harms nobody. One that is connected is not. One that said
-/// who it is says so again every ten seconds. Of one that never did, a lease that is not renewed tells: renewed ones never fall to a half.
+/// Its client said who it is, has no connection and said nothing for longer than it would: dead, or cut off from the server. Which of these
+/// nobody can tell from here, so even then only a fence makes it harmless to end its hold. Of one that never said who it is nothing is known.
 bool is_stale(census const& people, seen_hold const& which, std::int64_t now_ms) {
     auto const known = people.find(client_of(which.id));
-    if (which.offered) return false;
-    if (known == people.end()) return which.ends_ms - now_ms < which.span_ms / 2;
+    if (which.offered || known == people.end()) return false;
     auto const silent = milliseconds{now_ms - known->second.said_ms};
     return !known->second.is.connected && silent > engine::registration::interval + milliseconds{2'000};
 }

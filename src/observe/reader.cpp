@@ -28,6 +28,14 @@ task<reply> reader::script(scripts::script const& which, std::vector<std::string
     return redis::run_script(owner_->way(), which, views, arguments, terms(static_cast<std::int16_t>(redis::key_slot(keys.front()))));
 }
 
+task<reply> reader::once(scripts::script const& which, std::string const& key, std::vector<std::string> const& words) const {
+    std::string_view const keys[] = {key};
+    std::vector<detail::argument> const arguments(words.begin(), words.end());
+    auto how = terms(static_cast<std::int16_t>(redis::key_slot(key)));
+    how.repeatable = false;
+    return redis::run_script(owner_->way(), which, keys, arguments, how);
+}
+
 task<std::vector<std::int16_t>> reader::nodes() const {
     if (!owner_->is_cluster()) co_return std::vector<std::int16_t>{-1};
     auto asking = command(0, {"CLUSTER", "SLOTS"});

@@ -1,6 +1,7 @@
 #pragma once
 
-// Reads of the server for people: commands and scripts, to every primary of a Cluster where that is needed. May be sent twice.
+// Reads of the server for people: commands and scripts, to every primary of a Cluster where that is needed. May be sent twice, except what
+// is `once`.
 
 #include "core/core.hpp"
 #include "redis/command.hpp"
@@ -31,6 +32,9 @@ public:
     task<reply> at(std::string_view key, std::vector<std::string> words) const;
     /// All keys in one slot.
     task<reply> script(scripts::script const& which, std::vector<std::string> const& keys, std::vector<std::string> const& words) const;
+
+    /// One that changes something: throws `indeterminate_error` when its answer is lost.
+    task<reply> once(scripts::script const& which, std::string const& key, std::vector<std::string> const& words) const;
 
     /// One slot of each primary; one that is -1 outside of a Cluster.
     task<std::vector<std::int16_t>> nodes() const;

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 8> kinds{"barrier", "broadcast", "event",
 // Small steps: none keeps the server for more than about a millisecond.
 constexpr std::size_t keys_of_a_scan = 1'000;
 constexpr std::size_t keys_of_a_script = 100;
-constexpr std::size_t holds_of_an_object = 1'000;
+constexpr std::size_t reads_of_a_script = 150;
 constexpr std::size_t requests_at_once = 50;
 
 struct found_key {
@@ -94,9 +94,18 @@ std::uint64_t as_number(std::string_view text) {
     return number;
 }
 
-std::optional<seen_object> read_object(found_key const& key, reply_view said) {
-    auto const format = said[0].text();
-    if (format.empty()) return std::nullopt;
+void read_holds(reply_view said, std::vector<seen_hold>& into) {
+    for (std::size_t i = 6; i + 5 < said.size(); i += 6) {
+        into.push_back({.id = std::string{said[i].text()},
+                        .permits = said[i + 1].integer(),
+                        .fence = as_number(said[i + 2].text()),
+                        .ends_ms = said[i + 3].integer(),
+                        .span_ms = said[i + 4].integer(),
+                        .offered = said[i + 5].text() != "held"});
+    }
+}
+
+seen_object read_object(found_key const& key, reply_view said) {
     seen_object one;
     one.key = key.key;
     one.is.name = key.name;
@@ -105,14 +114,8 @@ std::optional<seen_object> read_object(found_key const& key, reply_view said) {
     one.is.count = said[2].integer();
     one.is.taken = said[3].integer();
     one.is.holders = static_cast<std::size_t>(std::max<std::int64_t>(0, said[4].integer()));
-    for (std::size_t i = 5; i + 5 < said.size(); i += 6) {
-        one.holds.push_back({.id = std::string{said[i].text()},
-                             .permits = said[i + 1].integer(),
-                             .fence = as_number(said[i + 2].text()),
-                             .ends_ms = said[i + 3].integer(),
-                             .span_ms = said[i + 4].integer(),
-                             .offered = said[i + 5].text() != "held"});
-    }
+    one.next_hold = static_cast<std::size_t>(said[5].integer());
+    read_holds(said, one.holds);
     return one;
 }
 
@@ -129,6 +132,50 @@ std::vector<std::vector<found_key>> grouped(std::vector<found_key> keys, bool by
         }
     }
     return groups;
+}
+
+task<reply> ask(reader const& from, std::vector<std::string> const& keys, std::size_t begin) {
+    return from.script(scripts::survey, keys, {std::to_string(reads_of_a_script), std::to_string(begin)});
+}
+
+/// Reads these objects; returns the keys that there was no room for in the answers.
+task<std::vector<found_key>> read_objects(reader from, std::vector<found_key> keys, survey& into) {
+    auto const groups = grouped(std::move(keys), from.owner()->is_cluster());
+    std::vector<task<reply>> questions;
+    for (auto const& group : groups) {
+        std::vector<std::string> names;
+        for (auto const& one : group) names.push_back(one.key);
+        questions.push_back(ask(from, names, 1));
+    }
+    auto asking = in_groups(std::move(questions), requests_at_once);
+    auto const answers = co_await std::move(asking);
+    std::vector<found_key> later;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        into.now_ms = std::max(into.now_ms, answers[i][0].integer());
+        for (std::size_t k = 0; k < groups[i].size(); ++k) {
+            auto const said = answers[i][k + 1];
+            auto const format = said[0].text();
+            if (format == "later") later.push_back(groups[i][k]);
+            if (format == "unreadable") ++into.left_out;
+            if (said.size() > 1) into.objects.push_back(read_object(groups[i][k], said));
+        }
+    }
+    co_return later;
+}
+
+/// Of objects with many holds, the rest of them.
+task<void> read_more_holds(reader from, survey& into, std::size_t most) {
+    for (auto& one : into.objects) {
+        while (one.next_hold != 0 && one.holds.size() < most) {
+            auto asking = ask(from, {one.key}, one.next_hold);
+            auto const answer = co_await std::move(asking);
+            auto const said = answer[1];
+            if (said.size() < 6) break;  // gone meanwhile
+            read_holds(said, one.holds);
+            one.next_hold = static_cast<std::size_t>(said[5].integer());
+        }
+        if (one.holds.size() > most) one.holds.resize(most);
+    }
 }
 
 task<void> read_queues(reader from, survey& into, std::size_t most) {
@@ -161,27 +208,18 @@ task<survey> take_survey(reader from, survey_terms what) {
         made.left_out = keys.size() - what.limit;
         keys.resize(what.limit);
     }
-    auto const groups = grouped(std::move(keys), from.owner()->is_cluster());
-    std::vector<task<reply>> questions;
-    for (auto const& group : groups) {
-        std::vector<std::string> names;
-        for (auto const& one : group) names.push_back(one.key);
-        questions.push_back(from.script(scripts::survey, names, {std::to_string(holds_of_an_object)}));
-    }
-    if (questions.empty()) {
+    if (keys.empty()) {
         auto asking = from.command(0, {"TIME"});
         auto const time = co_await std::move(asking);
         made.now_ms = static_cast<std::int64_t>(as_number(time[0].text()) * 1'000 + as_number(time[1].text()) / 1'000);
         co_return made;
     }
-    auto asking = in_groups(std::move(questions), requests_at_once);
-    auto const answers = co_await std::move(asking);
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-        made.now_ms = std::max(made.now_ms, answers[i][0].integer());
-        for (std::size_t k = 0; k < groups[i].size(); ++k) {
-            if (auto one = read_object(groups[i][k], answers[i][k + 1])) made.objects.push_back(std::move(*one));
-        }
+    while (!keys.empty()) {
+        auto reading = read_objects(from, std::move(keys), made);
+        keys = co_await std::move(reading);
     }
+    auto completing = read_more_holds(from, made, what.holders);
+    co_await std::move(completing);
     std::sort(made.objects.begin(), made.objects.end(),
               [](seen_object const& a, seen_object const& b) { return std::tie(a.is.name, a.is.kind) < std::tie(b.is.name, b.is.kind); });
     auto reading = read_queues(from, made, what.waiters);

@@ -32,6 +32,7 @@ struct seen_object {
     std::string key;
     object_info is;
     std::vector<seen_hold> holds;
+    std::size_t next_hold = 0;  ///< where its further holds begin, while it is being read
     std::vector<seen_place> queue;
 };
 
@@ -41,15 +42,19 @@ struct survey {
     std::size_t left_out = 0;
 };
 
+/// Of holds: all of them.
+inline constexpr std::size_t all_holds = ~std::size_t{0};
+
 /// The part of a snapshot that is asked for.
 struct survey_terms {
     std::string name;
     std::string pattern;
     std::size_t limit;
+    std::size_t holders;
     std::size_t waiters;
 
     explicit survey_terms(snapshot_options const& from)
-        : name(from.name), pattern(from.pattern), limit(from.limit), waiters(from.waiters) {}
+        : name(from.name), pattern(from.pattern), limit(from.limit), holders(from.holders), waiters(from.waiters) {}
 };
 
 task<survey> take_survey(reader from, survey_terms what);

@@ -15,7 +15,8 @@
 #include <utility>
 
 // Clients that are being watched say so after each change, and that is news for the watch: then it looks. Without news it looks now and
-// then, since the dead say nothing. It never takes more than a twentieth of the time, however long a look is.
+// then, since the dead say nothing. When looks take long it makes longer pauses, so that it takes a twentieth of the time or less; one that
+// was slow by itself (the server slept for a moment) does not count.
 
 namespace lockstep {
 
@@ -123,9 +124,11 @@ task<void> run(observe::reader from, std::shared_ptr<watch::state> shared) {
     bool first = true;
     clock::time_point nudged{};
     std::size_t clients = 0;
+    clock::duration took{0};  // by the last look that succeeded
     while (!shared->stopped()) {
         auto const begun = clock::now();
         std::string trouble;
+        clock::duration pace{0};
         try {
             if (!news) {
                 auto listening = listen(from, shared);
@@ -135,6 +138,8 @@ task<void> run(observe::reader from, std::shared_ptr<watch::state> shared) {
             auto now = co_await std::move(looking);
             if (now.clients.size() != clients) nudged = {};  // somebody came: it does not know yet that it is watched
             clients = now.clients.size();
+            auto const length = clock::now() - begun;
+            pace = 20 * std::min(std::exchange(took, length), length);
             bool const changed = first || !same(last, now);
             last = std::move(now);
             if (changed) shared->tell(last);
@@ -149,9 +154,7 @@ task<void> run(observe::reader from, std::shared_ptr<watch::state> shared) {
             shared->tell(last);
         }
         auto const& how = shared->options();
-        // What took long because the server was away says nothing about the next look.
-        auto const share = trouble.empty() ? 20 * (clock::now() - begun) : clock::duration{};
-        auto const soonest = (trouble.empty() ? begun : clock::now()) + std::max<clock::duration>(how.at_most_every, share);
+        auto const soonest = clock::now() + std::max<clock::duration>(how.at_most_every, pace);
         auto const latest = std::max(soonest, begun + clock::duration{how.at_least_every});
         while (!shared->stopped() && clock::now() < latest && (clock::now() < soonest || !shared->take_news())) {
             engine::pause rest{from.owner(), std::clamp(how.at_most_every / 5, 5ms, 50ms)};

@@ -2,7 +2,7 @@
   KEYS[1]  client   hash
   KEYS[2]  clients  sorted set of ids by when they were last heard of, in ms
   ARGV[1]  id       of the client
-  ARGV[2]  time_ms  how long this is believed
+  ARGV[2]  time_ms  how long this is kept
   ARGV[3]  news     channel on which somebody waits for that; '': nobody does
   ARGV[4..]         fields and values of the client's hash
   Returns  now_ms

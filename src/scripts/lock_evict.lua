@@ -2,7 +2,8 @@
   KEYS[1]  lock   hash
   ARGV[1]  hold   id of the hold
   ARGV[2]  rules  as in lock_acquire
-  Returns  {'released', now_ms} | {'gone', now_ms}
+  ARGV[3]  ends   if not '': only if it still ends at this time, in ms; it was renewed otherwise
+  Returns  {'released', now_ms, hold} | {'gone', now_ms} | {'renewed', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules = redis.call, ARGV[1], ARGV[2]
@@ -12,8 +13,10 @@ local call, hold, rules = redis.call, ARGV[1], ARGV[2]
 --#include next_in_line
 --#include lock_pass_on
 if owner ~= hold or ends <= now then return {'gone', now} end
+if ARGV[3] ~= '' and ends ~= tonumber(ARGV[3]) then return {'renewed', now} end
 owner, last = nil, math.max(last + 1, us)
 set = {'f', last}
 if head then pass_on() end
+--#include tell_second
 commit_all()
-return {'released', now}
+return {'released', now, hold}

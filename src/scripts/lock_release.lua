@@ -56,9 +56,8 @@ if not owner and head then
     local heard = pass_on()
     answer[3], answer[4] = owner, heard
 end
-if ARGV[3] and head then
-    local second = node(start and start <= tail and start or head)[1]
-    tell(string.match(second, '^[^.]+'), second)
+if ARGV[3] then
+--#include tell_second
 end
 commit_all()
 return answer

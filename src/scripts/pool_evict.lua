@@ -3,7 +3,8 @@
   KEYS[1]  pool   hash
   ARGV[1]  hold   id of the hold
   ARGV[2]  rules  as in lock_acquire
-  Returns  {'released', now_ms} | {'gone', now_ms}
+  ARGV[3]  ends   if not '': only if it still ends at this time, in ms; it was renewed otherwise
+  Returns  {'released', now_ms, all holds that were ended...} | {'gone', now_ms} | {'renewed', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules = redis.call, ARGV[1], ARGV[2]
@@ -15,14 +16,17 @@ local call, hold, rules = redis.call, ARGV[1], ARGV[2]
 --#include pool_pass_on
 settle()
 if not mine then return {'gone', now} end
+if ARGV[3] ~= '' and mine.ends ~= tonumber(ARGV[3]) then return {'renewed', now} end
 last = math.max(last + 1, us)
-local first = mine
+local first, ended = mine, {'released', now, hold}
 local with = companion(first.mode, first)
 while with do
+    ended[#ended + 1] = with.id
     drop(with)
     with = companion(first.mode, first)
 end
 drop(first)
 pass_on()
+--#include tell_second
 commit_all()
-return {'released', now}
+return ended

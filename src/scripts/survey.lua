@@ -1,11 +1,13 @@
 --[[ survey: what is held and queued, for people who look. Changes nothing, and knows the formats of lock_state, pool_state, barrier_read and
   the latch's and the broadcast event's scripts.
   KEYS[1..]  objects of any kind, each a hash
-  ARGV[1]    how many holds of each are listed at most
-  Returns    {now_ms, then for each key {format, queue, count, taken, holds, then for each listed hold: its id, permits, fence, ends_ms, span_ms,
-             state}}; format: lock, pool, broadcast, latch, barrier; '' and nothing more: gone, or none of ours
+  ARGV[1]    most  how much may be read: a hold and an object count as one each
+  ARGV[2]    from  where to begin in the holds of a pool: 1, or what `next` was before
+  Returns    {now_ms, then for each key {format, queue, count, taken, holds, next, then for each listed hold: its id, permits, fence, ends_ms,
+             span_ms, state}}; format: lock, pool, broadcast, latch, barrier; next: 0, or there are more holds from there on
+             or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before; {'unreadable'}
 ]]
-local call, most = redis.call, tonumber(ARGV[1])
+local call, most, from = redis.call, tonumber(ARGV[1]), tonumber(ARGV[2])
 --#include server_time
 
 local function queued(head, tail, holes) return head and tail - head - (holes or 0) + 1 or 0 end
@@ -15,7 +17,7 @@ local function ending(ends, span) return math.min(ends, now + span) end
 
 local function read_lock(key)
     local q = call('HMGET', key, 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z')
-    local found = {'lock', queued(q[8], q[9], q[10]), 1, 0, 0}
+    local found = {'lock', queued(q[8], q[9], q[10]), 1, 0, 0, 0}
     if not q[1] then return found end
     local id, state, fence, span = q[1], 'held', tonumber(q[6]), tonumber(q[7])
     local ends = (fence - fence % 1000) / 1000 + (span or 0)
@@ -25,54 +27,64 @@ local function read_lock(key)
     end
     ends = ending(ends, span)
     if ends <= now then return found end
-    found[4], found[5], found[6], found[7] = 1, 1, id, 1
-    found[8], found[9], found[10], found[11] = string.format('%.0f', state == 'held' and fence or 0), ends, span, state
+    found[4], found[5], found[7], found[8] = 1, 1, id, 1
+    found[9], found[10], found[11], found[12] = string.format('%.0f', state == 'held' and fence or 0), ends, span, state
     return found
 end
 
 local function read_pool(key)
     local q = call('HMGET', key, 'c', 'u', 'n', 'h', 'l', 'z')
     local used, n = tonumber(q[2] or 0), tonumber(q[3] or 0)
-    local found = {'pool', queued(q[4], q[5], q[6]), tonumber(q[1] or -1), used, n}
-    for from = 1, n, 1000 do
-        local fields = {}
-        for i = from, math.min(n, from + 999) do fields[#fields + 1] = 'o' .. i end
-        local ids = call('HMGET', key, unpack(fields))
-        for i, id in ipairs(ids) do fields[i] = 'i' .. id end
-        for i, text in ipairs(call('HMGET', key, unpack(fields))) do
-            local amount, span, fence, more = string.match(text, '^%S+ (%S+) (%S+) (%S+)(.*)$')
-            local ends, state, mode = string.match(more, '^ (%S+) (%S+) ?(%S*)$')
-            ends = ending(tonumber(ends) or (fence - fence % 1000) / 1000 + span, tonumber(span))
-            if ends <= now then
-                found[5] = found[5] - 1
-                if (mode or '') == '' then found[4] = found[4] - amount end
-            elseif #found < 5 + 6 * most then
-                local at = #found
-                found[at + 1], found[at + 2], found[at + 3] = ids[i], tonumber(amount), fence
-                found[at + 4], found[at + 5], found[at + 6] = ends, tonumber(span), state or 'held'
-            end
+    local found = {'pool', queued(q[4], q[5], q[6]), tonumber(q[1] or -1), used, n, 0}
+    local to = math.min(n, from + math.max(most, 1) - 1)
+    if to < from then return found end
+    if to < n then found[6] = to + 1 end
+    most = most - (to - from + 1)
+    local fields = {}
+    for i = from, to do fields[#fields + 1] = 'o' .. i end
+    local ids = call('HMGET', key, unpack(fields))
+    for i, id in ipairs(ids) do fields[i] = 'i' .. id end
+    for i, text in ipairs(call('HMGET', key, unpack(fields))) do
+        local amount, span, fence, more = string.match(text, '^%S+ (%S+) (%S+) (%S+)(.*)$')
+        local ends, state, mode = string.match(more, '^ (%S+) (%S+) ?(%S*)$')
+        ends = ending(tonumber(ends) or (fence - fence % 1000) / 1000 + span, tonumber(span))
+        if ends <= now then
+            found[5] = found[5] - 1
+            if (mode or '') == '' then found[4] = found[4] - amount end
+        else
+            local at = #found
+            found[at + 1], found[at + 2], found[at + 3] = ids[i], tonumber(amount), fence
+            found[at + 4], found[at + 5], found[at + 6] = ends, tonumber(span), state or 'held'
         end
     end
     return found
 end
 
+local function read(key)
+    local kind = redis.pcall('HGET', key, 'v')
+    if kind == '1' then return read_lock(key) end
+    if kind == '2' then return read_pool(key) end
+    if kind == 'broadcast 1' then return {'broadcast', 0, 1, call('HEXISTS', key, 's'), 0, 0} end
+    if kind == 'latch 1' then
+        local q = call('HMGET', key, 'k', 'l')
+        return {'latch', 0, tonumber(q[1]), q[1] - q[2], 0, 0}
+    end
+    if kind == 'barrier 1' then
+        local q = call('HMGET', key, 'p', 'a')
+        return {'barrier', 0, tonumber(q[1]), tonumber(q[2] or 0), 0, 0}
+    end
+    return {''}
+end
+
 local answer = {now}
 for i, key in ipairs(KEYS) do
-    local kind = redis.pcall('HGET', key, 'v')
-    local found = {''}
-    if kind == '1' then
-        found = read_lock(key)
-    elseif kind == '2' then
-        found = read_pool(key)
-    elseif kind == 'broadcast 1' then
-        found = {'broadcast', 0, 1, call('HEXISTS', key, 's'), 0}
-    elseif kind == 'latch 1' then
-        local q = call('HMGET', key, 'k', 'l')
-        found = {'latch', 0, tonumber(q[1]), q[1] - q[2], 0}
-    elseif kind == 'barrier 1' then
-        local q = call('HMGET', key, 'p', 'a')
-        found = {'barrier', 0, tonumber(q[1]), tonumber(q[2] or 0), 0}
+    if most > 0 then
+        most = most - 1
+        -- A hash that somebody else wrote must not hide all others.
+        local good, found = pcall(read, key)
+        answer[i + 1] = good and found or {'unreadable'}
+    else
+        answer[i + 1] = {'later'}
     end
-    answer[i + 1] = found
 end
 return answer

@@ -173,13 +173,15 @@ TEST_P(monitor_contract, sees_no_deadlock_where_one_only_waits_for_the_other) {
 }
 
 TEST_P(monitor_contract, ends_a_hold_by_force_and_only_by_force_while_its_owner_is_there) {
+    lease_options const long_one{.ttl = 10min};  // so that no renewal finds out
     for (std::string const kind : {"lock", "semaphore", "shared"}) {
         auto const take = [&](client& by) {
-            if (kind == "lock") return mutex(by, "forced").async_acquire();
-            if (kind == "shared") return shared_mutex(by, "forced").async_acquire();
-            return counting_semaphore::create(by, "forced", 1).async_acquire();
+            if (kind == "lock") return mutex(by, "forced", long_one).async_acquire();
+            if (kind == "shared") return shared_mutex(by, "forced", long_one).async_acquire();
+            return counting_semaphore::create(by, "forced", 1, long_one).async_acquire();
         };
         auto const held = sync_wait(take(a));
+        ASSERT_TRUE(eventually([&] { return !active("forced").at(0).owner.name.empty(); }, 20s)) << "from then on it hears";
         auto const fence = held.fence();
         begun next{take(b)};
         ASSERT_TRUE(eventually([&] { return waiters("forced").size() == 1; }));
@@ -204,6 +206,38 @@ TEST_P(monitor_contract, ends_a_hold_by_force_and_only_by_force_while_its_owner_
         EXPECT_GE(audit[0].fence, fence);
         EXPECT_LT(audit[0].fence, got.fence());
     }
+}
+
+TEST_P(monitor_contract, ends_all_that_an_owner_has_of_a_recursive_mutex_and_tells_of_each) {
+    recursive_mutex mine{a, "again", {.ttl = 10min}};
+    auto const outer = mine.as("me").acquire();
+    auto const inner = mine.as("me").acquire();
+    begun next{recursive_mutex(b, "again").as("other").async_acquire()};
+    ASSERT_TRUE(eventually([&] { return waiters("again").size() == 1 && !active("again").at(0).owner.name.empty(); }, 20s));
+    EXPECT_TRUE(release(active("again").at(1), {.force = true}));
+    EXPECT_GT(next.get().fence(), outer.fence());
+    EXPECT_TRUE(eventually([&] { return !outer.valid() && !inner.valid(); })) << "its process hears of both";
+}
+
+TEST_P(monitor_contract, shows_all_holds_of_a_semaphore_that_has_many) {
+    auto many = counting_semaphore::create(a, "many", 500);
+    std::vector<task<lease>> asked;
+    for (int i = 0; i < 400; ++i) asked.push_back(many.async_acquire());
+    auto const held = sync_wait(when_all(std::move(asked)));
+    EXPECT_EQ(active("many").size(), 400U);
+    auto const seen = look({.name = "many", .holders = 10});
+    EXPECT_EQ(seen.holds.size(), 10U);
+    EXPECT_EQ(seen.objects.at(0).holders, 400U);
+    EXPECT_EQ(seen.objects.at(0).taken, 400);
+}
+
+TEST_P(monitor_contract, is_not_disturbed_by_a_hash_of_somebody_else) {
+    auto const held = mutex(a, "name").acquire();
+    server_of("odd").must({"HSET", "lockstep:{odd}:lock", "v", "1", "o", "nonsense"});
+    server_of("text").must({"SET", "lockstep:{text}:lock", "hello"});
+    auto const seen = look();
+    EXPECT_EQ(seen.holds.size(), 1U);
+    EXPECT_EQ(seen.left_out, 1U);
 }
 
 TEST_P(monitor_contract, gives_no_fence_twice_when_a_hold_was_ended_by_force) {
@@ -262,18 +296,20 @@ TEST_P(monitor_contract, watches_and_tells_of_each_change) {
         std::lock_guard const guard{lock};
         return seen.empty() ? std::size_t{999} : seen.back();
     };
+    auto const first = mutex(a, "first").acquire();
+    ASSERT_TRUE(eventually([&] { return !active("first").at(0).owner.name.empty(); }, 20s)) << "its client is known, and hears that it is watched";
     auto watching = eye.watch(
         [&](snapshot const& now) {
             std::lock_guard const guard{lock};
             seen.push_back(now.holds.size());
         },
-        {.at_most_every = 20ms});
-    ASSERT_TRUE(eventually([&] { return last() == 0; }));
-    {
+        {.at_most_every = 20ms, .at_least_every = 10min});  // so that only news make it look
+    ASSERT_TRUE(eventually([&] { return last() == 1; }));
+    ASSERT_TRUE(eventually([&] {
         auto const held = mutex(a, "seen").acquire();
-        EXPECT_TRUE(eventually([&] { return last() == 1; }));
-    }
-    EXPECT_TRUE(eventually([&] { return last() == 0; }));
+        return eventually([&] { return last() == 2; }, 1s);
+    }, 20s)) << "as soon as it has heard that it is watched";
+    EXPECT_TRUE(eventually([&] { return last() == 1; }));
     watching.stop();
     auto const count = [&] {
         std::lock_guard const guard{lock};

@@ -176,6 +176,19 @@ TEST_F(trace, is_kept_by_the_flight_recorder_and_found_by_name) {
     EXPECT_EQ(lockstep::monitor(eye).history("x", 2).size(), 2U) << "the newest";
 }
 
+TEST_F(trace, tells_how_it_ends_when_the_client_is_closed_while_it_holds_something) {
+    client eye{server.url()};
+    {
+        client a{{.url = server.url(), .record = true}};
+        auto const held = mutex(a, "x").acquire();
+        a.close();
+    }
+    auto const history = lockstep::monitor(eye).history("x");
+    ASSERT_EQ(history.size(), 2U);
+    EXPECT_EQ(history[1].what, "released");
+    EXPECT_EQ(lockstep::monitor(eye).statistics("x").at(1).held.count, 1U) << "and it is counted";
+}
+
 TEST_F(trace, of_the_recorder_is_capped) {
     {
         client a{{.url = server.url(), .record = true, .record_limit = 200}};

@@ -57,6 +57,7 @@ TEST(tally, of_names_that_come_and_go_is_sent_once_for_each) {
         std::shared_ptr<lockstep::engine::tally> mine;  // of an object that lives for this round
         ++books.open(mine, lockstep::engine::lock_kind, i % 2 == 0 ? "even" : "odd").acquisitions;
     }
+    books.merge();
     auto const words = books.take(100);
     ASSERT_EQ(words.size(), 6U) << "two names and their sum";
     EXPECT_EQ(words[0], "lock even");
@@ -65,6 +66,30 @@ TEST(tally, of_names_that_come_and_go_is_sent_once_for_each) {
     EXPECT_EQ(counts::from(words[5])->acquisitions, 5'000U);
     EXPECT_TRUE(books.empty());
     EXPECT_EQ(books.totals().at(0).all.acquisitions, 5'000U);
+}
+
+TEST(tally, of_too_many_names_is_bounded_and_counts_their_sum) {
+    ledger books;
+    for (int i = 0; i < 30'000; ++i) {
+        std::shared_ptr<lockstep::engine::tally> mine;
+        ++books.open(mine, lockstep::engine::lock_kind, "order-" + std::to_string(i)).acquisitions;
+    }
+    EXPECT_EQ(books.totals().at(0).all.acquisitions, 30'000U);
+    books.merge();
+    auto const words = books.take(100'000);
+    EXPECT_EQ(words.size(), 2 * (ledger::most_open + 1));
+    EXPECT_EQ(counts::from(words.back())->acquisitions, 30'000U);
+    EXPECT_TRUE(books.empty());
+}
+
+TEST(tally, gives_names_up_and_keeps_their_sum) {
+    ledger books;
+    std::shared_ptr<lockstep::engine::tally> mine;
+    ++books.open(mine, lockstep::engine::lock_kind, "x").acquisitions;
+    books.give_up_names();
+    ++books.open(mine, lockstep::engine::lock_kind, "x").acquisitions;
+    EXPECT_EQ(books.take(10).size(), 4U) << "the second one of x, and the sum of both";
+    EXPECT_EQ(books.totals().at(0).all.acquisitions, 2U);
 }
 
 TEST(tally, keeps_for_later_what_is_too_much_at_once) {

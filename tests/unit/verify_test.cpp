@@ -61,6 +61,16 @@ TEST(verify, lets_readers_and_permits_be_together_but_no_writer_beside_a_reader)
     EXPECT_EQ(pair("recursive", "owner", "owner"), 1U);
 }
 
+TEST(verify, wants_growing_fences_of_permits_too_and_says_what_is_missing) {
+    auto records = std::vector{entry("acquired", "a.1", 20, 0, "permits", "semaphore"), entry("acquired", "b.1", 20, 100, "permits", "semaphore")};
+    ASSERT_EQ(lockstep::verify(records).size(), 1U);
+    EXPECT_EQ(lockstep::verify(records)[0].what, "fence");
+    records.pop_back();
+    records[0].missing = 7;
+    ASSERT_EQ(lockstep::verify(records).size(), 1U);
+    EXPECT_EQ(lockstep::verify(records)[0].what, "missing");
+}
+
 TEST(verify, takes_re_entries_for_what_they_are) {
     EXPECT_TRUE(lockstep::verify({entry("acquired", "a.1", 10, 0, "owner", "recursive"), entry("acquired", "a.2", 10, 100, "owner", "recursive"),
                                   entry("released", "a.2", 10, 200, "owner", "recursive"), entry("released", "a.1", 10, 300, "owner", "recursive")})

@@ -178,7 +178,7 @@ TEST_P(monitor_contract, ends_a_hold_by_force_and_only_by_force_while_its_owner_
         auto const take = [&](client& by) {
             if (kind == "lock") return mutex(by, "forced", long_one).async_acquire();
             if (kind == "shared") return shared_mutex(by, "forced", long_one).async_acquire();
-            return counting_semaphore::create(by, "forced", 1, long_one).async_acquire();
+            return counting_semaphore::create(by, "forced", 1, {.lease = long_one}).async_acquire();
         };
         auto const held = sync_wait(take(a));
         ASSERT_TRUE(eventually([&] { return !active("forced").at(0).owner.name.empty(); }, 20s)) << "from then on it hears";

@@ -15,8 +15,8 @@ build: setup ## the release build: library and all programs, in build/release/bi
 	@cmake --preset release --log-level=NOTICE
 	@cmake --build --preset release -j $(JOBS)
 
-run: build ## build, then run the quick start
-	@build/release/bin/quickstart
+run: build ## build, then run the demo: a fleet that contends, the dashboard, and what happens when some of it dies
+	@build/release/bin/lockstep demo
 
 test: build ## everything: release build, all tests, 30 s of fuzzing
 	@ctest --preset release -j $(JOBS)

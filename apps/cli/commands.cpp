@@ -20,8 +20,12 @@ std::span<sub_command const> sub_commands() {
         sub_command{"history", "who held it when, from the flight recorder", add_history},
         sub_command{"verify", "check the flight recorder for overlaps", add_verify},
         sub_command{"release", "end a hold that nobody will end", add_release},
+        sub_command{"health", "does it work now", add_health},
+        sub_command{"doctor", "what to change in the deployment", add_doctor},
         sub_command{"server", "your own server on this machine: start, status, stop", add_server},
         sub_command{"acl", "the rights that a user of the server needs", add_acl},
+        sub_command{"demo", "a fleet that contends, and what happens when some of it dies", add_demo},
+        sub_command{"demo-worker", "", add_demo_worker},
     };
     return table;
 }

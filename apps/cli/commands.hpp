@@ -38,7 +38,11 @@ void add_stats(CLI::App& command, context& all);
 void add_history(CLI::App& command, context& all);
 void add_verify(CLI::App& command, context& all);
 void add_release(CLI::App& command, context& all);
+void add_health(CLI::App& command, context& all);
+void add_doctor(CLI::App& command, context& all);
 void add_server(CLI::App& command, context& all);
 void add_acl(CLI::App& command, context& all);
+void add_demo(CLI::App& command, context& all);
+void add_demo_worker(CLI::App& command, context& all);
 
 }  // namespace lockstep::cli

@@ -27,7 +27,8 @@ std::int64_t count_of(client& by, latch_options const& what) {
     if (what.count) return *what.count;
     snapshot_options options{};
     options.name = what.name;
-    for (auto const& one : monitor{by}.snapshot(options).objects) {
+    auto const now = monitor{by}.snapshot(options);
+    for (auto const& one : now.objects) {
         if (one.kind == "latch" && one.name == what.name && one.count >= 0) return one.count;
     }
     throw failure{exit_code::no, fmt::format("there is no latch {}", printable(what.name)),

@@ -5,8 +5,11 @@
 #include "cli/view.hpp"
 #include "common/json.hpp"
 
+#include <lockstep/embedded_server.hpp>
+
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
 #include <set>
 
@@ -19,7 +22,17 @@ struct ls_options {
     order by = order::name;
 };
 
+/// There is no server of ours yet. Looking, as a shell does to complete a name, must not start one.
+bool nothing_runs(context const& all) {
+    auto const set = [](char const* name) {
+        auto const* const value = std::getenv(name);
+        return value != nullptr && *value != '\0';
+    };
+    return all.connection.url.empty() && !set("LOCKSTEP_URL") && !set("REDIS_URL") && !shared_server_status().running;
+}
+
 exit_code list(context const& all, ls_options const& how) {
+    if (how.names && nothing_runs(all)) return exit_code::ok;
     auto by = all.connect();
     snapshot_options wanted{};
     wanted.pattern = how.pattern;

@@ -81,6 +81,7 @@ exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
     for (auto const& one : sub_commands()) {
         auto* const made = app.add_subcommand(one.name, one.about);
         made->fallthrough();
+        if (*one.about == '\0') made->group("");  // not for people
         // What the others take is declared only when somebody looks: it would be a part of each start.
         if (arguments.end() != std::find(arguments.begin(), arguments.end(), one.name)) one.add(*made, all);
     }

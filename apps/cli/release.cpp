@@ -5,6 +5,8 @@
 #include "cli/view.hpp"
 #include "common/json.hpp"
 
+#include <lockstep/error.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,6 +45,15 @@ bool confirmed(context const& all, std::vector<hold_info> const& holds, wishes c
     return line == "y" || line == "Y" || line == "yes";
 }
 
+bool end_hold(monitor& from, hold_info const& one, release_options const& options) {
+    try {
+        return from.release(one, options);
+    } catch (error const& refused) {
+        if (options.force || (refused.reason() != errc::invalid_argument && refused.reason() != errc::not_held)) throw;
+        throw failure{exit_code::no, printable(refused.what()), "--ask asks its owner, --force ends it all the same"};
+    }
+}
+
 exit_code release(context const& all, wishes const& what) {
     auto by = all.connect();
     monitor from{by};
@@ -54,7 +65,7 @@ exit_code release(context const& all, wishes const& what) {
     bool any = false;
     boost::json::array done;
     for (auto const& one : holds) {
-        bool const worked = what.ask ? from.ask(one, options) : from.release(one, options);
+        bool const worked = what.ask ? from.ask(one, options) : end_hold(from, one, options);
         any = any || worked;
         if (all.json) {
             done.push_back(boost::json::object{{"hold", one.id}, {"kind", one.kind}, {"owner", show(one.owner)}, {what.ask ? "reached" : "released", worked}});

@@ -91,7 +91,7 @@ table table_of(snapshot const& now, order by, bool all) {
 table table_of(std::vector<hold_info> const& holds) {
     table shown{{{"HOLDER", align::left, true}, {"KIND"}, {"AS"}, {"FENCE", align::right}, {"FOR", align::right}, {"LEFT", align::right}, {"HOLD"}}};
     for (auto const& one : holds) {
-        auto const as = one.permits > 1 ? fmt::format("{} {}", one.permits, one.use) : one.use;
+        auto const as = one.permits > 1 && one.kind == "semaphore" ? fmt::format("{} {}", one.permits, one.use) : one.use;
         shown.add({{show(one.owner), one.stale ? style::red : style::green}, one.kind, one.offered ? as + " (offered)" : as,
                    one.fence == 0 ? "" : std::to_string(one.fence), show(one.held_for), {left(one), one.stale ? style::red : style::plain}, one.id});
     }
@@ -101,7 +101,7 @@ table table_of(std::vector<hold_info> const& holds) {
 table table_of(std::vector<wait_info> const& waits) {
     table shown{{{"NO", align::right}, {"WAITING", align::left, true}, {"KIND"}, {"FOR"}, {"THREADS", align::right}, {"SINCE", align::right}}};
     for (auto const& one : waits) {
-        auto const wants = one.permits > 1 ? fmt::format("{} {}", one.permits, one.use) : one.use;
+        auto const wants = one.permits > 1 && one.kind == "semaphore" ? fmt::format("{} {}", one.permits, one.use) : one.use;
         shown.add({one.position == 0 ? "" : std::to_string(one.position), {show(one.who), style::yellow}, one.kind, wants, std::to_string(one.waiters),
                    one.waiting_for ? show(*one.waiting_for) : "?"});
     }

@@ -28,14 +28,16 @@ enum class trace_what : std::uint8_t {
     timed_out,  ///< it gave up waiting
     cancelled,  ///< so too, because it was told to
     asked,      ///< somebody asks for it to be released
+    passed,     ///< what it waited for at a latch, a barrier or a broadcast event has come; `detail`: broken, if the meeting was
+    signalled,  ///< an event was set or cleared, a latch counted down; `detail` says which
 };
 std::string_view to_string(trace_what what) noexcept;
 
 /// Valid during the call.
 struct trace_record {
     trace_what what{};
-    std::string_view kind;      ///< lock, recursive, shared, semaphore or event
-    std::string_view use;       ///< owner, reader, writer, permits or signal
+    std::string_view kind;      ///< lock, recursive, shared, semaphore, event, broadcast, latch or barrier
+    std::string_view use;       ///< owner, reader, writer, permits, signal; of those who wait also set, open, others, place
     std::string_view name;
     std::string_view hold;      ///< its id at the server, `<client>.<n>`; empty while it has none
     std::uint64_t fence = 0;    ///< 0: none
@@ -55,8 +57,8 @@ std::string to_json(trace_record const& record);
 /// A hook that appends lines to a file. Throws `invalid_argument_error` when it can't be opened.
 trace_hook json_lines(std::string const& path);
 
-/// For as long as it lives, what its thread begins carries this id, at most 64 bytes of it. Scopes nest. Not for coroutines that move
-/// to other threads: set it around the call that begins the operation.
+/// For as long as it lives, what its thread begins to acquire carries this id, at most 64 bytes of it. Scopes nest. Not for coroutines that
+/// move to other threads: set it around the call that begins the operation.
 class [[nodiscard]] trace_scope {
 public:
     explicit trace_scope(std::string_view id) noexcept;

@@ -10,7 +10,8 @@ namespace {
 
 thread_local std::array<char, 65> current{};
 
-constexpr std::array<std::string_view, 7> words{"queued", "acquired", "released", "lost", "timed_out", "cancelled", "asked"};
+constexpr std::array<std::string_view, 9> words{"queued",    "acquired", "released", "lost",      "timed_out",
+                                                "cancelled", "asked",    "passed",   "signalled"};
 
 }  // namespace
 

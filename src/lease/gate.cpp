@@ -86,6 +86,7 @@ void gate::enter(visitor& who) noexcept {
     who.entry = ++entries_;
     visitors_.push_back(who);
     hub_.changed();
+    tell(trace_what::queued, &who);
     listen();
     // What came in the same read as the answer to its own command has been told already.
     bool const is_news = who.how().changes != changes_;
@@ -98,6 +99,18 @@ void gate::leave(visitor& who) noexcept {
     who.unlink();
     hub_.changed();
     if (visitors_.empty() && !asking_) rest();
+}
+
+void gate::tell(trace_what what, visitor const* who, std::string_view detail) noexcept {
+    if (!hub_.tracing().is_on()) return;
+    auto const waited = who == nullptr ? clock::duration{0} : owner_->home().now() - who->since();
+    hub_.tracing().tell({.what = what,
+                         .kind = word(),
+                         .use = who == nullptr ? std::string_view{} : purpose(*who),
+                         .name = name_,
+                         .waited = std::chrono::duration_cast<std::chrono::microseconds>(waited),
+                         .at = std::chrono::system_clock::time_point{milliseconds{clock_.now()}},
+                         .detail = detail});
 }
 
 void gate::want() noexcept {
@@ -266,6 +279,7 @@ task<gate_answer> count_once(std::shared_ptr<gate> at, scripts::script const& sc
         }
         if (said.what == gate_word::late) continue;  // it did not count, and now the server's time is known
         at->home().sessions().give_back(std::move(session));
+        at->tell(trace_what::signalled, nullptr, script.name.substr(script.name.find('_') + 1));  // set, clear, count_down
         co_return said;
     }
 }

@@ -19,6 +19,7 @@
 #include <lockstep/client.hpp>
 #include <lockstep/request.hpp>
 #include <lockstep/task.hpp>
+#include <lockstep/trace.hpp>
 
 #include <boost/intrusive/list.hpp>
 
@@ -68,6 +69,9 @@ public:
     void for_each_visitor(F what) const {
         for (auto const& one : visitors_) what(one);
     }
+
+    /// For people: what became of one that waits, or of the object.
+    void tell(trace_what what, visitor const* who, std::string_view detail = {}) noexcept;
 
     // What the server tells:
     void changed() noexcept;

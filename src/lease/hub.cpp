@@ -251,6 +251,14 @@ void hub::count_release(int change) noexcept {
     if (releasing_ == 0 && closed_) std::exchange(closed_, nullptr)();
 }
 
+void hub::see_to(task<reply> work) {
+    bool const waits = closing_ && is_connected();
+    if (waits) count_release(+1);
+    start(std::move(work), [this, waits](std::exception_ptr, std::optional<reply>) {
+        if (waits) count_release(-1);
+    });
+}
+
 void hub::close(std::function<void()> done) noexcept {
     closing_ = true;
     registration_.end();

@@ -80,6 +80,8 @@ public:
     std::uint64_t connects() const noexcept;
     bool is_connected() const noexcept;
     void count_release(int change) noexcept;  ///< one more, or one less, that is being given back
+    /// Runs a request whose answer nobody needs. A client that closes waits for it, if it is connected.
+    void see_to(task<reply> work);
 
     template <class F>
     void for_each_hold(F what) const {
@@ -121,7 +123,7 @@ private:
     boost::intrusive::list<pause, boost::intrusive::base_hook<redis::list_hook>, boost::intrusive::constant_time_size<false>> pauses_;
 
     ledger ledger_;
-    tracer tracer_{owner_};
+    tracer tracer_{*this};
     registration registration_{*this};
 
     std::mutex rooms_mutex_;

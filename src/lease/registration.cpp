@@ -29,17 +29,17 @@ constexpr milliseconds keep_statistics{24 * 3'600'000};
 constexpr std::size_t most_names = 10'000;     // of statistics at the server
 constexpr std::size_t most_names_at_once = 500;
 
-/// Without an answer to wait for: what is lost is said again next time.
-void say(detail::core& to, scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& words,
+/// Without an answer to wait for: what is lost is said again next time. Only one that closes waits for it, and not for long.
+void say(hub& from, scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& words,
          bool repeatable = true) {
+    auto& to = from.owner();
     std::vector<std::string_view> const key_views{keys.begin(), keys.end()};
     std::vector<detail::argument> const arguments{words.begin(), words.end()};
     redis::command_terms const terms{.deadline = to.deadline({}),
                                      .slot = static_cast<std::int16_t>(redis::key_slot(keys.front())),
                                      .repeatable = repeatable,
                                      .errors_are_replies = true};
-    auto work = redis::run_script(to.way(), script, key_views, arguments, terms);
-    start(std::move(work), [](std::exception_ptr, std::optional<reply>) {});
+    from.see_to(redis::run_script(to.way(), script, key_views, arguments, terms));
 }
 
 /// The lines of one list, each of one name and one use of it.
@@ -120,7 +120,7 @@ void registration::end() noexcept {
     hub_.reactor().disarm(*this);
     while (!hub_.counting().empty()) send_statistics();
     if (!std::exchange(said_, false)) return;
-    say(hub_.owner(), scripts::client_leave, keys(), {hub_.client_id()});
+    say(hub_, scripts::client_leave, keys(), {hub_.client_id()});
 }
 
 void registration::go_along() noexcept {
@@ -148,7 +148,7 @@ void registration::fire() noexcept {
     said_at_ = hub_.reactor().now();
     is_watched_ = is_watched_ && said_at_ < watched_until_;
     if (!std::exchange(said_, true)) hub_.listen();
-    say(hub_.owner(), scripts::client_register, keys(), describe());
+    say(hub_, scripts::client_register, keys(), describe());
     send_statistics();
     hub_.reactor().arm(*this, said_at_ + interval);
 }
@@ -158,7 +158,7 @@ void registration::send_statistics() noexcept {
     if (counted.empty()) return;
     std::vector<std::string> words{fmt::format("{}", keep_statistics.count()), fmt::format("{}", most_names)};
     words.insert(words.end(), counted.begin(), counted.end());
-    say(hub_.owner(), scripts::statistics_add, {base::key_name(hub_.owner().options().prefix, "statistics", "names")}, words, false);
+    say(hub_, scripts::statistics_add, {base::key_name(hub_.owner().options().prefix, "statistics", "names")}, words, false);
 }
 
 std::vector<std::string> registration::keys() const {

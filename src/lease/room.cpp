@@ -336,6 +336,15 @@ void room::tell(trace_what what, hold const& held, std::string_view detail) noex
                         .detail = detail});
 }
 
+void room::tell_signal(std::string_view detail) noexcept {
+    if (!hub_.tracing().is_on()) return;
+    hub_.tracing().tell({.what = trace_what::signalled,
+                         .kind = kind_.word,
+                         .name = name_,
+                         .at = std::chrono::system_clock::time_point{milliseconds{server_now()}},
+                         .detail = detail});
+}
+
 void room::tell_waiting(trace_what what, waiter const& who) noexcept {
     if (!hub_.tracing().is_on()) return;
     auto const amount = who.what().amount;

@@ -72,6 +72,7 @@ public:
     void tell(trace_what what, hold const& held, std::string_view detail = {}) noexcept;
     void gave_up(waiter const& who, trace_what how) noexcept;  ///< its time is over, or it was cancelled
     void count_loss(hold& held, std::string_view why) noexcept;
+    void tell_signal(std::string_view detail) noexcept;  ///< something was put in
 
     void learn(std::int64_t server_ms) noexcept;
     std::int64_t server_now() const noexcept;

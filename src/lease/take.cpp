@@ -156,6 +156,7 @@ task<reply> run_add_once(std::shared_ptr<target const> what, std::int64_t amount
     auto work = change_until(what, scripts::pool_add, std::move(words), until);
     auto said = co_await std::move(work);
     sessions.give_back(std::move(session));
+    what->where->tell_signal("set");
     co_return said;
 }
 

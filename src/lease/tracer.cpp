@@ -3,6 +3,7 @@
 #include "base/host.hpp"
 #include "base/names.hpp"
 #include "core/core.hpp"
+#include "lease/hub.hpp"
 #include "redis/command.hpp"
 #include "redis/slot.hpp"
 
@@ -25,10 +26,10 @@ constexpr std::size_t most_at_once = 500;
 
 }  // namespace
 
-tracer::tracer(detail::core& owner) : owner_(owner), on_(owner.options().trace || owner.options().record) {
-    if (!owner.options().record) return;
-    key_ = base::key_name(owner.options().prefix, record_name, record_word);
-    self_ = fmt::format("{} {} {}", owner.client_name(), base::host_name(), ::getpid());
+tracer::tracer(hub& home) : hub_(home), owner_(home.owner()), on_(owner_.options().trace || owner_.options().record) {
+    if (!owner_.options().record) return;
+    key_ = base::key_name(owner_.options().prefix, record_name, record_word);
+    self_ = fmt::format("{} {} {}", owner_.client_name(), base::host_name(), ::getpid());
 }
 
 void tracer::tell(trace_record const& record) noexcept {
@@ -77,16 +78,13 @@ void tracer::flush() {
                                      .slot = static_cast<std::int16_t>(redis::key_slot(key_)),
                                      .errors_are_replies = true};
     for (std::size_t sent = 0; sent < most_at_once && !waiting_.empty(); ++sent) {
-        auto work = redis::run_encoded(owner_.way(), waiting_.front(), terms);
-        start(std::move(work), [](std::exception_ptr, std::optional<reply>) {});
+        hub_.see_to(redis::run_encoded(owner_.way(), waiting_.front(), terms));
         waiting_.pop_front();
     }
 }
 
 void tracer::fire() noexcept {
-    lockstep::statistics now;
-    owner_.way()->add_to(now);
-    if (now.connections != 0) flush();
+    if (hub_.is_connected()) flush();
     if (!waiting_.empty()) owner_.home().arm(*this, owner_.home().now() + flush_after);
 }
 

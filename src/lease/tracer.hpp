@@ -23,13 +23,15 @@ class core;
 
 namespace lockstep::engine {
 
+class hub;
+
 /// The stream's last word in its key, and its name there.
 inline constexpr std::string_view record_name = "record";
 inline constexpr std::string_view record_word = "log";
 
 class tracer final : redis::timer {
 public:
-    explicit tracer(detail::core& owner);
+    explicit tracer(hub& home);
 
     /// Somebody listens. Otherwise nothing is to be built.
     bool is_on() const noexcept { return on_; }
@@ -41,6 +43,7 @@ private:
     void fire() noexcept override;
     void flush();
 
+    hub& hub_;
     detail::core& owner_;
     bool on_;
     std::string key_;

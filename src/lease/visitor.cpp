@@ -13,8 +13,11 @@ std::shared_ptr<detail::core> const& visitor::owner() const noexcept { return ga
 void visitor::enter() { gate_->enter(*this); }
 void visitor::leave() noexcept { gate_->leave(*this); }
 
+void visitor::is_cancelled() noexcept { gate_->tell(trace_what::cancelled, this); }
+
 void visitor::finish(std::optional<gate_word> how) noexcept {
     outcome_ = how;
+    gate_->tell(how ? trace_what::passed : trace_what::timed_out, this, how == gate_word::broken ? "broken" : "");
     resume_soon();
 }
 

@@ -48,6 +48,7 @@ private:
     void enter() override;
     void leave() noexcept override;
     void time_is_over() noexcept override { finish(std::nullopt); }
+    void is_cancelled() noexcept override;
 
     std::shared_ptr<gate> gate_;
     terms how_;

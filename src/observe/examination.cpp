@@ -120,7 +120,7 @@ std::vector<std::string> config_question(bool thorough) {
 }
 
 struct questions {
-    answer info, config, time, user, default_user, slow_log, cluster, nodes;
+    answer info, config, time, default_user, slow_log, cluster, nodes;
     milliseconds asked_at{0}, answered_at{0};  // by this machine's clock
 };
 
@@ -138,7 +138,6 @@ task<questions> ask_all(exam const& of, place const& at, bool thorough) {
     };
     add(&questions::info, words("INFO"));
     add(&questions::config, config_question(thorough));
-    add(&questions::user, words("ACL", "WHOAMI"));
     if (thorough) {
         add(&questions::time, words("TIME"));
         add(&questions::default_user, words("ACL", "GETUSER", "default"));
@@ -155,11 +154,12 @@ task<questions> ask_all(exam const& of, place const& at, bool thorough) {
     co_return made;
 }
 
-node_facts read(questions const& heard) {
+node_facts read(exam const& of, questions const& heard) {
     node_facts facts;
+    auto const& user = of.owner->where().user;
+    facts.user = user.empty() ? "default" : user;
     if (heard.info.ok() && heard.info.value.is_text()) facts.info = fields::of_lines(heard.info.value.text());
     if (heard.config.ok()) facts.config = fields::of_pairs(heard.config.value);
-    if (heard.user.ok() && heard.user.value.is_text()) facts.user = heard.user.value.text();
     if (heard.default_user.ok()) facts.default_user = fields::of_pairs(heard.default_user.value);
     if (heard.slow_log.ok()) facts.slow_log = heard.slow_log.value;
     if (heard.time.ok() && heard.time.value.size() == 2) {
@@ -194,7 +194,7 @@ void note_blindness(questions const& heard, node_facts const& facts, bool thorou
                           rights.empty()
                               ? advice_for(heard.info.reason, why)
                               : fmt::format("look as an administrator; or, to let this user look, ACL SETUSER {}{}",
-                                            facts.user.empty() ? "<user>" : facts.user, rights)));
+                                            facts.user, rights)));
 }
 
 task<std::vector<microseconds>> measure(exam const& of, place const& at) {
@@ -243,7 +243,7 @@ task<part> look_at(exam const& of, place const& at, bool thorough) {
     made.found.push_back(well("connect", fmt::format("{} answers", target)));
     made.found.back().took = hello.took;
     auto const heard = co_await ask_all(of, at, thorough);
-    auto facts = read(heard);
+    auto facts = read(of, heard);
     made.server = server_text(facts.info, hello.value);
     if (!made.server.empty()) made.found.push_back(well("version", made.server));
     if (!heard.info.answered()) {  // connected, but it takes no requests

@@ -225,7 +225,7 @@ task<trial> try_lock(exam const& of, place const& at) {
         made.found.took = took;
         co_return made;
     }
-    co_await ask(of, at, words("UNLINK", at.key));  // without that right it goes with its lease
+    co_await ask(of, at, words("DEL", at.key));  // without that right it goes with its lease
     made.found = slow_or_well(
         "probe_lock", fmt::format("acquired in {}, released in {}", in_ms(acquired), in_ms(made.last.took)), took, of);
     co_return made;

@@ -171,8 +171,8 @@ protected:
 };
 
 TEST_F(cli_run_terminal, gives_the_terminal_to_its_command) {
-    auto program = on_terminal("lockstep run x -- sh -c 'ps -o stat= -p $$; read line; echo \"read $line\"'; echo after $?");
-    EXPECT_TRUE(says(program, "+")) << "it is in the foreground";
+    auto program = on_terminal("lockstep run x -- sh -c 'read a b c d group f g foreground rest < /proc/$$/stat; [ $group = $foreground ] && echo in front; read line; echo \"read $line\"'; echo after $?");
+    EXPECT_TRUE(says(program, "in front"));
     program.write_line("hello");
     EXPECT_TRUE(says(program, "read hello"));
     EXPECT_TRUE(says(program, "after 0"));
@@ -185,6 +185,17 @@ TEST_F(cli_run_terminal, ctrl_c_ends_the_script_around_it_too) {
     EXPECT_FALSE(says(program, "went on"));
     EXPECT_EQ(program.wait()->code, 130);
     EXPECT_EQ(run({"run", "-n", "x", "--", "true"}).code, 0);
+}
+
+TEST_F(cli_run_terminal, top_shows_what_is_held_until_q_is_pressed) {
+    client other{server.url()};
+    auto held = mutex{other, "shown"}.acquire();
+    auto program = on_terminal("lockstep top");
+    ASSERT_TRUE(says(program, "shown"));
+    auto const later = mutex{other, "added later"}.acquire();
+    EXPECT_TRUE(says(program, "added later")) << "without a key";
+    program.write_line("q");
+    EXPECT_EQ(program.wait()->code, 0);
 }
 
 TEST_F(cli_run_terminal, shares_the_terminal_with_its_pipeline) {

@@ -1,5 +1,6 @@
 // diagnose: each setting that it warns of is set, warned of, and well again when its advice is followed.
 #include "health_support.hpp"
+#include "observe/acl.hpp"
 #include "support/clock_file.hpp"
 
 #include <lockstep/embedded_server.hpp>
@@ -123,6 +124,26 @@ TYPED_TEST(diagnosis, of_a_user_who_may_only_use_locks_says_what_was_not_looked_
     follow(server, found_in(report, "look").advice, "ACL SETUSER bob");
     report = this->look(by);
     EXPECT_EQ(report.state, health_state::healthy) << report.text();
+}
+
+// As `lockstep acl` prints them: they are enough, and what only monitors need is told apart.
+TYPED_TEST(diagnosis, of_a_user_with_the_least_rights) {
+    for (bool const looks : {false, true}) {
+        std::string rules = "bob on >secret";
+        for (auto const& one : observe::acl_rules({.looks = looks})) rules += " " + one;
+        redis_server server{{.users = {rules}, .append_only = true}};
+        client by{server.url("bob", "secret")};
+        EXPECT_EQ(health_of<TypeParam>(by).state, health_state::healthy);
+        auto const report = this->look(by);
+        EXPECT_EQ(state_of(report, "rights"), looks ? "healthy" : "degraded") << report.text();
+        EXPECT_EQ(state_of(report, "look"), "degraded") << report.text();
+        EXPECT_EQ(report.state, health_state::degraded) << report.text();
+        if (!looks) {
+            follow(server, found_in(report, "rights").advice, "ACL SETUSER bob");
+            EXPECT_EQ(state_of(this->look(by), "rights"), "healthy");
+        }
+        EXPECT_EQ(server.must({"DBSIZE"}).integer, 0) << describe(server.must({"KEYS", "*"}));
+    }
 }
 
 TYPED_TEST(diagnosis, of_the_embedded_server) {

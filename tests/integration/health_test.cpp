@@ -1,5 +1,6 @@
 // check_health on a server in every state that decides whether locks work: what it says, and that its advice helps.
 #include "health_support.hpp"
+#include "support/certificates.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/scratch_dir.hpp"
 #include "support/stub_peer.hpp"
@@ -123,6 +124,19 @@ TYPED_TEST(health, of_a_server_that_wants_another_password_names_no_secret) {
     EXPECT_FALSE(has(report.text(), "right-secret")) << report.text();
     client without{server.url("", "")};
     EXPECT_TRUE(has(found_in(this->look(without), "connect").found, "password"));
+}
+
+TYPED_TEST(health, of_a_server_whose_certificate_is_not_trusted) {
+    certificates const files;
+    redis_server server{{.tls = files.server()}};
+    auto url = server.url();
+    url = url.substr(0, url.find('?'));
+    client wary{{.url = url, .tls = {.ca_file = files.other_ca()}}};
+    auto const report = this->look(wary, {.within = 1s, .slow = 1s});
+    EXPECT_EQ(state_of(report, "connect"), "unhealthy") << report.text();
+    EXPECT_TRUE(has(found_in(report, "connect").advice, "ca_file")) << report.text();
+    client trusting{{.url = url, .tls = {.ca_file = files.ca()}}};
+    EXPECT_EQ(this->look(trusting).state, health_state::healthy);
 }
 
 TYPED_TEST(health, of_a_server_that_evicts_says_so_and_how_to_change_it) {

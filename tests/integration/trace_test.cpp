@@ -3,8 +3,11 @@
 #include "support/eventually.hpp"
 #include "support/scratch_dir.hpp"
 
+#include <lockstep/broadcast_event.hpp>
 #include <lockstep/counting_semaphore.hpp>
 #include <lockstep/error.hpp>
+#include <lockstep/event.hpp>
+#include <lockstep/latch.hpp>
 #include <lockstep/monitor.hpp>
 #include <lockstep/trace.hpp>
 
@@ -109,6 +112,25 @@ TEST_F(trace, carries_the_id_that_its_thread_has_set) {
     EXPECT_EQ(all[2].trace, std::string(64, 'i'));
     EXPECT_EQ(all[3].trace, "order-1") << "the release belongs to the acquisition";
     EXPECT_EQ(all[4].trace, "");
+}
+
+TEST_F(trace, tells_of_what_all_wait_for_together) {
+    client a{{.url = server.url(), .trace = hook()}};
+    latch done{a, "done", 1};
+    begun waits{as_true(done.async_wait())};
+    ASSERT_TRUE(eventually([&] { return words().size() == 1; }));
+    done.count_down(1);
+    waits.get();
+    EXPECT_FALSE(broadcast_event(a, "open").wait_for(20ms));
+    event(a, "ready").set();
+    EXPECT_THAT(words(), testing::UnorderedElementsAre("queued", "signalled", "passed", "queued", "timed_out", "signalled"));
+    auto all = records();
+    if (all[1].what == "passed") std::swap(all[1], all[2]);  // the push may come before the reply
+    EXPECT_EQ(all[1].detail, "count_down");
+    EXPECT_EQ(all[2].kind, "latch");
+    EXPECT_EQ(all[2].name, "done");
+    EXPECT_EQ(all[4].use, "set");
+    EXPECT_EQ(all[5].kind, "event");
 }
 
 TEST_F(trace, goes_on_when_the_hook_throws) {

@@ -1,0 +1,55 @@
+// lockstep demo, and the workers it starts.
+
+#include "cli/commands.hpp"
+#include "cli/interruption.hpp"
+#include "cli/options.hpp"
+#include "demo/demo.hpp"
+#include "demo/worker.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include <memory>
+
+namespace lockstep::cli {
+
+void add_demo(CLI::App& command, context& all) {
+    struct options {
+        double seconds = 60;
+        bool no_dashboard = false;
+        unsigned seed = 0;
+    };
+    auto const how = std::make_shared<options>();
+    command.description("A private server and a dozen worker processes that contend for locks, permits and a barrier. Every few seconds one of\n"
+                        "them is killed, and you see who takes over, how soon, and with which fence. Ends by itself and leaves nothing behind.");
+    command.add_option("--seconds", how->seconds, "how long [60]")->type_name("N")->check(CLI::Range(1.0, 86'400.0));
+    command.add_flag("--no-dashboard", how->no_dashboard, "only in the terminal");
+    command.add_option("--seed", how->seed, "of who is killed")->type_name("N");
+    command.callback([how, &all] {
+        all.action = [how, &all] {
+            return interruptible([&](std::stop_token stop) {
+                demo::stage on{.print_json = {},
+                               .print = [&all](std::string_view text) { all.print(text); },
+                               .on_terminal = all.on_terminal(),
+                               .coloured = all.coloured(),
+                               .open_dashboard = {}};
+                if (all.json) on.print_json = [&all](boost::json::object const& line) { all.print_json(line); };
+                demo::demo_options const what{.length = std::chrono::milliseconds{static_cast<std::int64_t>(how->seconds * 1'000)},
+                                              .program = "/proc/self/exe",
+                                              .seed = how->seed};
+                return demo::run_demo(what, on, stop) ? exit_code::ok : exit_code::internal;
+            });
+        };
+    });
+}
+
+void add_demo_worker(CLI::App& command, context& all) {
+    auto const how = std::make_shared<demo::worker_options>();
+    command.group("");  // the demo starts it, nobody else
+    command.add_option("--url", how->url)->required();
+    command.add_option("--worker", how->name)->required();
+    command.add_option("--role", how->role)->required();
+    command.callback([how, &all] { all.action = [how] { return static_cast<exit_code>(demo::run_worker(*how)); }; });
+}
+
+}  // namespace lockstep::cli

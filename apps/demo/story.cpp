@@ -1,0 +1,172 @@
+#include "demo/story.hpp"
+
+#include "demo/worker.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace lockstep::demo {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string word(boost::json::object const& said, std::string_view key) {
+    auto const* const found = said.if_contains(key);
+    return found != nullptr && found->is_string() ? std::string{found->get_string()} : std::string{};
+}
+
+std::uint64_t fence_of(boost::json::object const& said) {
+    auto const text = word(said, "fence");
+    std::uint64_t fence = 0;
+    std::from_chars(text.data(), text.data() + text.size(), fence);
+    return fence;
+}
+
+milliseconds median(std::vector<milliseconds> times) {
+    std::sort(times.begin(), times.end());
+    return times.empty() ? milliseconds{0} : times[times.size() / 2];
+}
+
+}  // namespace
+
+void story::tell(clock::time_point at, std::string text, bool is_bad) {
+    events_.push_back({at, std::move(text), is_bad});
+    ++told_;
+    if (events_.size() > 1'000) events_.pop_front();
+}
+
+bool story::said(std::string const& worker, std::string_view line, clock::time_point now) {
+    boost::json::error_code problem;
+    auto const value = boost::json::parse(boost::json::string_view{line.data(), line.size()}, problem);
+    if (problem || !value.is_object()) return false;
+    auto const& object = value.get_object();
+    auto const what = word(object, "what");
+    auto const name = word(object, "name");
+    if (what.empty() || name.empty()) return false;
+    auto& where = names_[name];
+    where.kind = word(object, "kind");
+    if (what == "queued") {
+        where.waiting[worker] = 1;
+    } else if (what == "acquired") {
+        acquired(worker, where, name, object, now);
+    } else if (what == "released" || what == "lost") {
+        auto const fence = fence_of(object);
+        where.holds.erase(word(object, "hold"));
+        where.released_fence = std::max(where.released_fence, fence);
+        if (what == "lost") tell(now, fmt::format("{} lost '{}': {}", worker, name, word(object, "detail")), true);
+    } else if (what == "met") {
+        ++where.meetings;
+    } else if (what == "broken") {
+        ++where.broken;
+        tell(now, fmt::format("{}: the meeting at '{}' is broken, and it arrives again", worker, name), true);
+    } else if (what == "timed_out" || what == "cancelled") {
+        where.waiting.erase(worker);
+    }
+    return true;
+}
+
+void story::acquired(std::string const& worker, name_state& where, std::string const& name, boost::json::object const& said, clock::time_point now) {
+    auto const fence = fence_of(said);
+    auto const use = word(said, "use");
+    where.waiting.erase(worker);
+    ++where.acquisitions;
+    // Whoever gets it after another gave it back has a larger fence, in whatever order the news came here.
+    bool const alone = use == "owner" || use == "writer";
+    if (alone && fence <= where.released_fence) {
+        ++violations_;
+        tell(now, fmt::format("VIOLATION: {} got '{}' with fence {}, after {} was given back", worker, name, fence, where.released_fence), true);
+    }
+    where.largest_fence = std::max(where.largest_fence, fence);
+    where.holds[word(said, "hold")] = {worker, use, fence, now};
+    auto const dead = bereaved_.find(name);
+    if (dead == bereaved_.end() || fence <= dead->second.fence) return;
+    takeover const one{name, dead->second.worker, worker, dead->second.fence, fence,
+                       std::chrono::duration_cast<milliseconds>(now - dead->second.at)};
+    bereaved_.erase(dead);
+    takeovers_.push_back(one);
+    tell(now, fmt::format("{} took '{}' over from {} after {} ms, fence {}", one.by, one.name, one.from, one.after.count(), one.fence));
+}
+
+void story::started(std::string const& worker, std::string const& role, clock::time_point now) {
+    tell(now, fmt::format("{} begins ({})", worker, role));
+}
+
+void story::killed(std::string const& worker, clock::time_point now) {
+    ++kills_;
+    auto const held = held_by(worker);
+    std::string what;
+    for (auto const& name : held) {
+        auto const& where = names_[name];
+        for (auto const& [id, one] : where.holds) {
+            if (one.worker != worker) continue;
+            what += fmt::format("{}'{}', fence {}", what.empty() ? ", which held " : " and ", name, one.fence);
+            // Permits and readers leave room for others, so nobody has to take over from them.
+            if (one.use == "owner" || one.use == "writer") bereaved_[name] = {worker, one.fence, now};
+        }
+    }
+    tell(now, fmt::format("SIGKILL to {}{}", worker, what), true);
+    forget(worker);
+}
+
+void story::failed(std::string const& worker, clock::time_point now) {
+    ++failures_;
+    tell(now, fmt::format("{} ended by itself", worker), true);
+    forget(worker);
+}
+
+void story::forget(std::string const& worker) {
+    for (auto& [name, where] : names_) {
+        where.waiting.erase(worker);
+        std::erase_if(where.holds, [&](auto const& one) { return one.second.worker == worker; });
+    }
+}
+
+std::vector<std::string> story::held_by(std::string const& worker) const {
+    std::vector<std::string> found;
+    for (auto const& [name, where] : names_) {
+        bool const has = std::any_of(where.holds.begin(), where.holds.end(), [&](auto const& one) { return one.second.worker == worker; });
+        if (has) found.push_back(name);
+    }
+    return found;
+}
+
+boost::json::object story::summary(milliseconds length) const {
+    boost::json::array names;
+    for (auto const& [name, where] : names_) {
+        names.push_back(boost::json::object{{"name", name}, {"kind", where.kind}, {"acquisitions", where.acquisitions},
+                                            {"meetings", where.meetings}, {"broken", where.broken}});
+    }
+    std::vector<milliseconds> times;
+    for (auto const& one : takeovers_) times.push_back(one.after);
+    auto const longest = times.empty() ? milliseconds{0} : *std::max_element(times.begin(), times.end());
+    return {{"what", "summary"}, {"length_ms", length.count()}, {"names", std::move(names)}, {"killed", kills_},
+            {"failed", failures_}, {"takeovers", takeovers_.size()}, {"takeover_median_ms", median(times).count()},
+            {"takeover_max_ms", longest.count()}, {"ttl_ms", ttl_ms}, {"violations", violations_}};
+}
+
+std::string story::text(milliseconds length) const {
+    auto out = fmt::format("\nIn {:.0f} s:\n", static_cast<double>(length.count()) / 1'000);
+    for (auto const& [name, where] : names_) {
+        if (where.kind == "barrier") {
+            out += fmt::format("  {:<10} {} times somebody passed it, {} times it was broken by a death\n", name, where.meetings, where.broken);
+        } else {
+            out += fmt::format("  {:<10} held {} times\n", name, where.acquisitions);
+        }
+    }
+    out += fmt::format("  {} workers were killed", kills_);
+    if (!takeovers_.empty()) {
+        std::vector<milliseconds> times;
+        for (auto const& one : takeovers_) times.push_back(one.after);
+        out += fmt::format("; what they held was taken over {} times, after {} ms (median) and {} ms (longest): a lease lasts {} ms",
+                           times.size(), median(times).count(), std::max_element(times.begin(), times.end())->count(), ttl_ms);
+    }
+    out += fmt::format("\n  {}\n", violations_ == 0 ? "Every fence was larger than those before it." : fmt::format("{} VIOLATIONS: see above.", violations_));
+    return out;
+}
+
+}  // namespace lockstep::demo

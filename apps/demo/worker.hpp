@@ -1,0 +1,21 @@
+#pragma once
+
+// One worker of the demo's fleet: a process of its own that uses one thing over and over, until its standard input ends. It says what happens
+// as lines of JSON on its standard output.
+
+#include <string>
+
+namespace lockstep::demo {
+
+struct worker_options {
+    std::string url;
+    std::string name;  ///< who it is
+    std::string role;  ///< a word of `roles`
+};
+
+/// What the fleet contends for. A killed holder is replaced by the others after this long at most, and a little.
+inline constexpr int ttl_ms = 2'000;
+
+int run_worker(worker_options const& how);
+
+}  // namespace lockstep::demo

@@ -1,0 +1,94 @@
+// The demo as a script sees it: it ends in time, some workers died, nothing was violated, and nothing is left.
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
+#include "support/program_path.hpp"
+#include "support/scratch_dir.hpp"
+
+#include <boost/json.hpp>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace lockstep::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class demo : public testing::Test {
+protected:
+    child_process start(std::vector<std::string> more) {
+        std::vector<std::string> words{program_path("lockstep"), "demo", "--no-dashboard", "--json"};
+        words.insert(words.end(), more.begin(), more.end());
+        return child_process{words, {.environment = {{"TMPDIR", folder.path().string()}}}};
+    }
+    // All lines, up to the last one, which is the summary.
+    boost::json::object summary_of(child_process& running) {
+        boost::json::object last;
+        while (auto const line = running.read_line(60s)) {
+            last = boost::json::parse(*line).as_object();
+            lines.push_back(last);
+            if (last.at("what") == "summary") break;
+        }
+        return last;
+    }
+    // Processes that were started with this folder in their environment.
+    int relatives() {
+        int count = 0;
+        for (auto const& entry : std::filesystem::directory_iterator{"/proc"}) {
+            std::ifstream in{entry.path() / "environ", std::ios::binary};
+            std::string const text{std::istreambuf_iterator<char>{in}, {}};
+            count += text.find("TMPDIR=" + folder.path().string()) != std::string::npos ? 1 : 0;
+        }
+        return count;
+    }
+
+    scratch_dir folder;
+    std::vector<boost::json::object> lines;
+};
+
+TEST_F(demo, shows_how_the_living_take_over_from_the_dead_and_leaves_nothing_behind) {
+    auto running = start({"--seconds", "13"});
+    auto const summary = summary_of(running);
+    auto const end = running.wait(20s);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->code, 0);
+    ASSERT_TRUE(summary.contains("violations"));
+    EXPECT_EQ(summary.at("violations").as_int64(), 0);
+    EXPECT_EQ(summary.at("failed").as_int64(), 0);
+    EXPECT_GE(summary.at("killed").as_int64(), 2);
+    EXPECT_EQ(summary.at("names").as_array().size(), 4U);
+    EXPECT_GT(lines.size(), 15U) << "each event is a line";
+    EXPECT_TRUE(eventually([&] { return relatives() == 0; })) << "no process stays";
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "nor a file";
+}
+
+TEST_F(demo, ends_at_once_and_in_order_when_it_is_told_to) {
+    auto running = start({"--seconds", "600"});
+    ASSERT_TRUE(running.read_line(60s));
+    running.kill(SIGTERM);
+    auto const summary = summary_of(running);
+    EXPECT_EQ(summary.at("violations").as_int64(), 0);
+    auto const end = running.wait(20s);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->code, 0);
+    EXPECT_TRUE(eventually([&] { return relatives() == 0; }));
+}
+
+TEST_F(demo, takes_its_workers_along_when_it_is_killed) {
+    auto running = start({"--seconds", "600"});
+    ASSERT_TRUE(running.read_line(60s));
+    ASSERT_TRUE(eventually([&] { return relatives() > 3; }));
+    running.kill(SIGKILL);
+    EXPECT_TRUE(eventually([&] { return relatives() == 0; }, 30s));
+}
+
+TEST_F(demo, refuses_a_time_that_is_none) {
+    auto running = start({"--seconds", "0"});
+    auto const end = running.wait(20s);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->code, 64);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,6 +1,7 @@
 // lockstep demo, and the workers it starts.
 
 #include "cli/commands.hpp"
+#include "cli/hosted_dashboard.hpp"
 #include "cli/interruption.hpp"
 #include "cli/options.hpp"
 #include "demo/demo.hpp"
@@ -33,6 +34,13 @@ void add_demo(CLI::App& command, context& all) {
                                .on_terminal = all.on_terminal(),
                                .coloured = all.coloured(),
                                .open_dashboard = {}};
+                std::unique_ptr<hosted_dashboard> page;
+                if (!how->no_dashboard) {
+                    on.open_dashboard = [&page](std::string const& url) {
+                        page = std::make_unique<hosted_dashboard>(url);
+                        return page->address();
+                    };
+                }
                 if (all.json) on.print_json = [&all](boost::json::object const& line) { all.print_json(line); };
                 demo::demo_options const what{.length = std::chrono::milliseconds{static_cast<std::int64_t>(how->seconds * 1'000)},
                                               .program = "/proc/self/exe",

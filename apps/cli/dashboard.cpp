@@ -1,6 +1,7 @@
 // lockstep dashboard: the page that shows who holds what, who waits and why, until it is interrupted.
 
 #include "cli/commands.hpp"
+#include "cli/hosted_dashboard.hpp"
 #include "cli/interruption.hpp"
 #include "cli/options.hpp"
 
@@ -88,6 +89,19 @@ exit_code serve(context const& all, dashboard_options const& how, std::stop_toke
 
 }  // namespace
 
+struct hosted_dashboard::parts {
+    explicit parts(std::string const& url) : by({.url = url, .name = "dashboard", .command_timeout = std::chrono::seconds{3}}) {}
+    ~parts() { by.close(); }  // what it waits for ends first: the server may be gone already
+
+    client by;
+    dashboard::monitor_backend backend{by};
+    std::unique_ptr<dashboard::server> page = start(backend, {}, true);
+};
+
+hosted_dashboard::hosted_dashboard(std::string const& url) : parts_(std::make_unique<parts>(url)) {}
+hosted_dashboard::~hosted_dashboard() = default;
+std::string hosted_dashboard::address() const { return parts_->page->url(); }
+
 void add_dashboard(CLI::App& command, context& all) {
     command.description(
         "Serves a page that shows who holds what, who waits and why, live. On this machine only, unless told "
@@ -115,6 +129,11 @@ void add_dashboard(CLI::App& command, context& all) {
 }
 
 #else
+
+struct hosted_dashboard::parts {};
+hosted_dashboard::hosted_dashboard(std::string const&) {}
+hosted_dashboard::~hosted_dashboard() = default;
+std::string hosted_dashboard::address() const { return {}; }
 
 void add_dashboard(CLI::App& command, context& all) {
     command.description("Serves a page that shows who holds what. This program was built without it.");

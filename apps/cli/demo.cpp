@@ -1,6 +1,7 @@
 // lockstep demo, and the workers it starts.
 
 #include "cli/commands.hpp"
+#include "cli/hosted_dashboard.hpp"
 #include "cli/interruption.hpp"
 #include "cli/options.hpp"
 #include "demo/demo.hpp"
@@ -11,39 +12,7 @@
 
 #include <memory>
 
-#ifdef LOCKSTEP_HAS_DASHBOARD
-#include "dashboard/server.hpp"
-
-#include <lockstep/error.hpp>
-#endif
-
 namespace lockstep::cli {
-namespace {
-
-/// The page of the demo's own server, for as long as the demo runs. On any port: it must not be in the way of one that is used.
-class demo_page {
-public:
-    std::string open(std::string const& url) {
-#ifdef LOCKSTEP_HAS_DASHBOARD
-        by_.emplace(client_options{.url = url, .name = "dashboard"});
-        backend_ = std::make_unique<dashboard::monitor_backend>(*by_);
-        server_ = std::make_unique<dashboard::server>(*backend_, dashboard::server_options{.port = 0, .allow_actions = true});
-        return server_->url();
-#else
-        static_cast<void>(url);
-        return {};
-#endif
-    }
-
-#ifdef LOCKSTEP_HAS_DASHBOARD
-private:
-    std::optional<client> by_;
-    std::unique_ptr<dashboard::monitor_backend> backend_;
-    std::unique_ptr<dashboard::server> server_;
-#endif
-};
-
-}  // namespace
 
 void add_demo(CLI::App& command, context& all) {
     struct options {
@@ -65,8 +34,13 @@ void add_demo(CLI::App& command, context& all) {
                                .on_terminal = all.on_terminal(),
                                .coloured = all.coloured(),
                                .open_dashboard = {}};
-                demo_page page;
-                if (!how->no_dashboard) on.open_dashboard = [&page](std::string const& url) { return page.open(url); };
+                std::unique_ptr<hosted_dashboard> page;
+                if (!how->no_dashboard) {
+                    on.open_dashboard = [&page](std::string const& url) {
+                        page = std::make_unique<hosted_dashboard>(url);
+                        return page->address();
+                    };
+                }
                 if (all.json) on.print_json = [&all](boost::json::object const& line) { all.print_json(line); };
                 demo::demo_options const what{.length = std::chrono::milliseconds{static_cast<std::int64_t>(how->seconds * 1'000)},
                                               .program = "/proc/self/exe",

@@ -149,7 +149,13 @@ task<bool> run_ask(reader from, deed what) {
     auto noting = write_deed(from, what);
     auto const entry = co_await std::move(noting);
     auto telling = publish(from, what.which.id, '~');
-    bool const heard = co_await std::move(telling) > 0;
+    bool heard = co_await std::move(telling) > 0;
+    if (!heard && from.owner()->is_cluster()) {  // there PUBLISH counts only those who listen at the node that it was sent to
+        std::string const client{observe::client_of(what.which.id)};
+        auto counting = observe::take_census(from, {client});
+        auto const people = co_await std::move(counting);
+        heard = people.contains(client) && people.at(client).is.connected;
+    }
     std::vector<std::string> fields{"of", entry, "outcome", heard ? "done" : "unheard"};
     auto closing = write_entry(from, std::move(fields));
     co_await std::move(closing);

@@ -109,7 +109,7 @@ test('names are only names', async () => {
   const worker = world.puppet('<b>hostile</b>');
   for (const name of names) await worker.tell(`lock ${encoded(name)}`);
   await worker.tell('lock %ff%fe-not-utf8');
-  const page = await world.open();
+  const page = await world.open({ height: 1400 }); // all of them in sight
   await page.fill('#search', 'hostile');
   await eventually(async () => (await page.locator('.row').count()) === names.length + 1, 'all are listed');
   const shown = await page.locator('.cell-name .name').evaluateAll((all) => all.map((one) => one.textContent));

@@ -24,6 +24,7 @@ _lockstep() {
     local -a path=("$program") server=()
     local takes_value=' --redis --prefix --user --password-file --tls-ca --tls-cert --tls-key --tls-server-name --name --server-wait -w --wait
         --timeout -c --permits -E --conflict-exit-code --ttl --at-least --max-hold --kill-after --keep --count --by -p --parties --idle --sort
+        --listen --port --token-file --allow-host
         --most --hold --reason --every --within --slow '
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -45,7 +46,7 @@ _lockstep() {
         fi
     done
     case $value in
-        --password-file | --tls-ca | --tls-cert | --tls-key)
+        --password-file | --tls-ca | --tls-cert | --tls-key | --token-file)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
@@ -62,7 +63,7 @@ _lockstep() {
         mapfile -t COMPREPLY < <(compgen -W "$actions" -- "$cur")
         return
     fi
-    case "${path[1]}:$positionals" in server:* | acl:* | health:* | doctor:* | *:[1-9]*) return ;; esac
+    case "${path[1]}:$positionals" in server:* | acl:* | health:* | doctor:* | dashboard:* | demo:* | *:[1-9]*) return ;; esac
     while IFS= read -r word; do
         [[ $word == "$cur"* ]] && COMPREPLY+=("$(printf '%q' "$word")")
     done < <("$program" "${server[@]}" --server-wait 500ms ls --names 2>/dev/null)

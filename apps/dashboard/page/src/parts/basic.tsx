@@ -1,6 +1,6 @@
 // Small things that every view shows. Names are text, always: nothing here makes markup of what came from outside.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { now, onTick, running } from '../clock';
 import { go } from '../route';
 import { thingKey } from '../keys';
@@ -75,30 +75,27 @@ export function Ticking({ text, name }: { text: () => string; name?: string }) {
     [],
   );
   // Ours to change from here on: a text node of preact's would be its own to change.
-  useEffect(() => {
-    if (at.current) at.current.textContent = text();
+  useLayoutEffect(() => {
+    const next = text();
+    if (at.current && at.current.textContent !== next) at.current.textContent = next;
   });
   return <span ref={at} class={`num ${name ?? ''}`} />;
 }
 export const Since = ({ ms }: { ms: number | null }) => <Ticking text={() => (ms === null ? '–' : running(now() - ms))} />;
 
-const calm = window.matchMedia('(prefers-reduced-motion: reduce)');
-
-// A lease that runs down. The browser animates it by itself, until the next message says that it was renewed.
+// A lease that runs down, until the next message says that it was renewed. In steps, four a second: an animation of the browser's own
+// would draw sixty times a second, for each of them, all day.
 export function Lease({ of, label = true }: { of: Hold; label?: boolean }) {
   const fill = useRef<HTMLSpanElement>(null);
-  useEffect(() => {
-    const bar = fill.current;
-    if (!bar) return;
-    const left = of.ends_at_ms - now();
-    const part = Math.max(0, Math.min(1, left / (of.span ?? 1)));
-    if (left <= 0 || calm.matches || !bar.animate) {
-      bar.style.transform = `scaleX(${part})`;
-      return;
-    }
-    const moving = bar.animate([{ transform: `scaleX(${part})` }, { transform: 'scaleX(0)' }], { duration: left, fill: 'forwards' });
-    return () => moving.cancel();
-  }, [of.ends_at_ms, of.span, of.id]);
+  const latest = useRef(of);
+  latest.current = of;
+  const draw = () => {
+    const hold = latest.current;
+    const part = Math.max(0, Math.min(1, (hold.ends_at_ms - now()) / (hold.span ?? 1)));
+    if (fill.current) fill.current.style.transform = `scaleX(${part.toFixed(3)})`;
+  };
+  useLayoutEffect(draw);
+  useEffect(() => onTick(draw), []);
   const state = of.stale ? 'stale' : of.offered ? 'offered' : '';
   return (
     <span class={`lease ${state}`}>

@@ -6,16 +6,16 @@ interface Props<T> {
   rows: T[];
   height: number;
   label: string;
-  keyOf: (row: T) => string;
   selected: number; // -1: none
   onMove: (to: number) => void;
   onOpen: (row: T) => void;
   draw: (row: T) => ComponentChildren;
 }
 
-const around = 6;
+const around = 4;
+const pool = 256; // rows that leave at one end are used again at the other: changing one costs less than making one
 
-export function VirtualList<T>({ rows, height, label, keyOf, selected, onMove, onOpen, draw }: Props<T>) {
+export function VirtualList<T>({ rows, height, label, selected, onMove, onOpen, draw }: Props<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [seen, setSeen] = useState(800);
@@ -72,7 +72,7 @@ export function VirtualList<T>({ rows, height, label, keyOf, selected, onMove, o
         <div class="virtual-shown" style={{ transform: `translateY(${first * height}px)` }}>
           {shown.map((row, i) => (
             <div
-              key={keyOf(row)}
+              key={(first + i) % pool}
               id={`row-${first + i}`}
               role="option"
               aria-selected={first + i === selected}

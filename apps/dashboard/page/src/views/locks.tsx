@@ -30,18 +30,31 @@ function fits(of: Thing, filter: Filter): boolean {
 }
 
 // Words in any order, in the name, its kind, and who has it or waits for it.
-function matches(of: Thing, words: string[]): boolean {
-  if (words.length === 0) return true;
-  let text = `${of.name} ${of.kind}`.toLowerCase();
-  if (words.every((word) => text.includes(word))) return true;
-  for (const hold of holdsOf(of)) text += ` ${clientText(hold.owner)} ${hold.fence}`;
-  for (const wait of waitsOf(of)) text += ` ${clientText(wait.who)}`;
-  return words.every((word) => text.includes(word));
+function matcher(search: string): (of: Thing) => boolean {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const texts = new Map<string, string>(); // of clients: many holds have the same
+  const clientText = (id: string) => {
+    let text = texts.get(id);
+    if (text === undefined) {
+      const of = model.client(id);
+      texts.set(id, (text = ` ${of.name} ${of.host} ${of.pid}`.toLowerCase()));
+    }
+    return text;
+  };
+  return (of) => {
+    let text = lowered(of);
+    if (words.every((word) => text.includes(word))) return true;
+    for (const hold of holdsOf(of)) text += `${clientText(hold.owner)} ${hold.fence}`;
+    for (const wait of waitsOf(of)) text += clientText(wait.who);
+    return words.every((word) => text.includes(word));
+  };
 }
-const clientText = (id: string) => {
-  const of = model.client(id);
-  return `${of.name} ${of.host} ${of.pid}`.toLowerCase();
-};
+const lowerings = new WeakMap<Thing, string>();
+function lowered(of: Thing): string {
+  let text = lowerings.get(of);
+  if (text === undefined) lowerings.set(of, (text = `${of.name} ${of.kind}`.toLowerCase()));
+  return text;
+}
 
 const byName = (a: Thing, b: Thing) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.kind < b.kind ? -1 : 1);
 const orders: Record<Order, (a: Thing, b: Thing) => number> = {
@@ -63,12 +76,15 @@ export function Locks() {
   const field = useRef<HTMLInputElement>(null);
 
   const kinds = useMemo(() => [...new Set([...model.things.values()].map((of) => of.kind))].sort(), [model.changes]);
+  // In order first: while somebody types only the filter runs again.
+  const ordered = useMemo(() => [...model.things.values()].sort(orders[order]), [model.changes, order]);
   const rows = useMemo(() => {
-    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = [...model.things.values()].filter((of) => (!kind || of.kind === kind) && fits(of, filter) && matches(of, words));
-    return found.sort(orders[order]);
-  }, [model.changes, search, filter, kind, order]);
-  const selected = at === '' ? -1 : rows.findIndex((of) => thingKey(of) === at);
+    if (search === '' && filter === 'all' && kind === '') return ordered;
+    const found = matcher(search);
+    return ordered.filter((of) => (!kind || of.kind === kind) && fits(of, filter) && found(of));
+  }, [ordered, search, filter, kind]);
+  const chosen = at === '' ? undefined : model.things.get(at);
+  const selected = chosen ? rows.indexOf(chosen) : -1;
   const open = (of: Thing) => {
     setAt(thingKey(of));
     go({ view: 'locks', open: thingKey(of) });
@@ -141,7 +157,7 @@ export function Locks() {
         </div>
       )}
       {rows.length > 0 ? (
-        <VirtualList rows={rows} height={narrow ? 84 : 52} label="Locks" keyOf={thingKey} selected={selected} onMove={move} onOpen={open} draw={(of) => <Row of={of} />} />
+        <VirtualList rows={rows} height={narrow ? 84 : 52} label="Locks" selected={selected} onMove={move} onOpen={open} draw={(of) => <Row of={of} />} />
       ) : (
         <Nothing searched={search !== '' || filter !== 'all' || kind !== ''} />
       )}

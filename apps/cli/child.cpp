@@ -61,10 +61,12 @@ std::vector<char*> pointers(std::vector<std::string> const& texts) {
 }
 
 /// In the child of a process with threads: system calls only.
-[[noreturn]] void become(char const* path, char* const* words, char* const* variables, pid_t parent, int tty, sigset_t const& mask, int report) {
+[[noreturn]] void become(char const* path, char* const* words, char* const* variables, pid_t parent, int tty, sigset_t const& mask, int report, int guard) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);  // it died before the line above took effect
     ::setpgid(0, 0);
+    auto const group = ::getpid();
+    if (::write(guard, &group, sizeof group) != sizeof group) ::_exit(127);  // from here on it does not outlive us unseen
     if (tty >= 0) ::tcsetpgrp(tty, ::getpid());  // SIGTTOU is blocked still
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
     ::execve(path, words, variables);
@@ -114,7 +116,7 @@ void terminal::take_back() noexcept {
     if (std::exchange(given_, false)) ::tcsetpgrp(descriptor_, ::getpgrp());
 }
 
-pid_t launch(command_line const& what, terminal& on, sigset_t const& mask) {
+pid_t launch(command_line const& what, terminal& on, sigset_t const& mask, int guard) {
     auto const environment = environment_with(what.added);
     auto const words = pointers(what.words);
     auto const variables = pointers(environment);
@@ -123,7 +125,7 @@ pid_t launch(command_line const& what, terminal& on, sigset_t const& mask) {
     bool const give = on.ours() && !on.shared();
     auto const parent = ::getpid();
     auto const pid = ::fork();
-    if (pid == 0) become(what.path.c_str(), words.data(), variables.data(), parent, give ? on.descriptor() : -1, mask, report[1]);
+    if (pid == 0) become(what.path.c_str(), words.data(), variables.data(), parent, give ? on.descriptor() : -1, mask, report[1], guard);
     int problem = pid < 0 ? errno : 0;
     ::close(report[1]);
     if (pid > 0) {

@@ -42,7 +42,8 @@ struct command_line {
     std::vector<std::pair<std::string, std::string>> added;  ///< to the environment
 };
 
-/// Returns its pid, which is its process group's too. It is killed when the calling thread ends. Throws `failure`.
-pid_t launch(command_line const& what, terminal& on, sigset_t const& mask);
+/// Returns its pid, which is its process group's too, and which it has written to `guard` before it became the command. It is killed when the
+/// calling thread ends. Throws `failure`.
+pid_t launch(command_line const& what, terminal& on, sigset_t const& mask, int guard);
 
 }  // namespace lockstep::cli

@@ -1,11 +1,16 @@
 #include "cli/context.hpp"
 
+#include "base/utf8.hpp"
+
 #include <lockstep/error.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
+#include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <system_error>
 
@@ -48,6 +53,29 @@ verdict judge(context const& all, error const& problem) {
     }
 }
 
+/// Names are bytes, JSON is text: what is no UTF-8 is replaced, wherever it stands.
+void make_text(boost::json::value& value) {
+    if (auto* const text = value.if_string()) *text = base::as_utf8(*text);
+    if (auto* const list = value.if_array()) {
+        for (auto& one : *list) make_text(one);
+    }
+    if (auto* const fields = value.if_object()) {
+        for (auto& [key, one] : *fields) make_text(one);
+    }
+}
+
+std::string as_text(boost::json::value value) {
+    make_text(value);
+    return boost::json::serialize(value);
+}
+
+/// Never fails and never waits: who supervises a command has more to do than to talk. What nobody takes is lost.
+void write_note(std::string_view text) noexcept {
+    pollfd ready{STDERR_FILENO, POLLOUT, 0};
+    if (::poll(&ready, 1, 0) <= 0 || (ready.revents & POLLOUT) == 0) return;
+    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+}
+
 }  // namespace
 
 client context::connect(std::string_view name) const {
@@ -65,13 +93,13 @@ void context::print(std::string_view text) const {
     throw failure{exit_code::system, "can't write to standard output: " + std::generic_category().message(errno)};
 }
 
-void context::print_json(boost::json::value const& value) const { print(boost::json::serialize(value) + "\n"); }
+void context::print_json(boost::json::value const& value) const { print(as_text(value) + "\n"); }
 
-void context::note(std::string_view text) const { fmt::print(stderr, "lockstep: {}\n", text); }
+void context::note(std::string_view text) const noexcept { write_note(fmt::format("lockstep: {}\n", text)); }
 
-void context::note(std::string_view text, boost::json::value const& value) const {
+void context::note(std::string_view text, boost::json::value const& value) const noexcept {
     if (json) {
-        fmt::print(stderr, "{}\n", boost::json::serialize(value));
+        write_note(as_text(value) + "\n");
     } else {
         note(text);
     }

@@ -36,10 +36,10 @@ public:
     /// To standard output. Throws `output_closed` when nobody reads it any more.
     void print(std::string_view text) const;
     void print_json(boost::json::value const& value) const;
-    /// One line on standard error: "lockstep: ...".
-    void note(std::string_view text) const;
+    /// One line on standard error: "lockstep: ...". Lost where nobody takes it at once.
+    void note(std::string_view text) const noexcept;
     /// With --json the value, else the text.
-    void note(std::string_view text, boost::json::value const& value) const;
+    void note(std::string_view text, boost::json::value const& value) const noexcept;
 
     bool coloured() const { return colour_; }
     bool on_terminal() const { return terminal_; }

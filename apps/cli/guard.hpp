@@ -11,13 +11,15 @@ class guard {
 public:
     /// Before any thread is started. Throws std::system_error.
     guard();
-    /// Sends it home. Nobody is killed.
+    /// Sends it home; what it still watches over is killed.
     ~guard();
     guard(guard const&) = delete;
     guard& operator=(guard const&) = delete;
 
     /// From now on this process group dies with us; 0: none does.
     void watch(pid_t group) noexcept;
+    /// Where a child writes its process group itself, as pid_t.
+    int line() const noexcept { return line_; }
 
 private:
     pid_t pid_ = -1;

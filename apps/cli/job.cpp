@@ -241,8 +241,16 @@ int job::supervise(client&) {
     terminal_ = std::make_unique<terminal>();
     watch_over_leases();
     if (bell_->lost) throw lease_lost_error("the lease was lost before the command was started");
-    pid_ = launch(describe_command(), *terminal_, signals_.before());
-    guard_->watch(pid_);
+    pid_ = launch(describe_command(), *terminal_, signals_.before(), guard_->line());
+    try {
+        return supervise_command();
+    } catch (...) {
+        ::kill(-pid_, SIGKILL);  // not for a moment without somebody who sees the lease end
+        throw;
+    }
+}
+
+int job::supervise_command() {
     had_terminal_ = terminal_->given();
     while (!status_) {
         wait_for_news(kill_at_, [&](int number) { pass_on(number); });
@@ -277,6 +285,7 @@ void job::child_changed(int status) {
 void job::pause_with_child() {
     bool const by_terminal = terminal_->given();
     terminal_->take_back();
+    ::kill(-pid_, SIGSTOP);  // all that it started too: nobody watches the lease meanwhile
     signals::suffer(SIGTSTP, by_terminal);
     // Here we are again: continued by the shell, or never stopped, because there is no shell that could continue us.
     if (!std::all_of(leases_.begin(), leases_.end(), [](lease const& one) { return one.valid(); })) return bell_->ring(bell_->lost);
@@ -310,12 +319,14 @@ milliseconds job::grace() const {
 
 void job::lease_is_lost() {
     told_lost_ = true;
-    all_.note(fmt::format("lost {}: the lease ended before the command did{}", printable(how_.name), status_ ? "" : fmt::format("; it gets SIGTERM, and SIGKILL in {}", show(grace()))),
+    bool const runs = !status_;
+    if (runs) {
+        ::kill(-pid_, SIGTERM);
+        ::kill(-pid_, SIGCONT);  // one that is stopped would not hear it
+        kill_at_ = clock::now() + grace();
+    }
+    all_.note(fmt::format("lost {}: the lease ended before the command did{}", printable(how_.name), runs ? fmt::format("; it gets SIGTERM, and SIGKILL in {}", show(grace())) : ""),
               boost::json::object{{"event", "lost"}, {"name", how_.name}});
-    if (status_) return;
-    ::kill(-pid_, SIGTERM);
-    ::kill(-pid_, SIGCONT);  // one that is stopped would not hear it
-    kill_at_ = clock::now() + grace();
 }
 
 void job::asked_to_yield() {

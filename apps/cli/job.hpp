@@ -60,6 +60,7 @@ private:
     void watch_over_leases();
     command_line describe_command() const;
     int supervise(client& by);
+    int supervise_command();
     void child_changed(int status);
     void pause_with_child();
     void continue_child();

@@ -60,6 +60,7 @@ std::string heading(snapshot const& now, client const& by) {
     for (auto const& one : now.holds) stale += one.stale ? 1 : 0;
     std::size_t waiting = 0;
     for (auto const& one : now.objects) waiting += one.queue;
+    if (!now.trouble.empty()) return fmt::format("lockstep  {}  as it was: {}", show_time(now.at).substr(0, 8), printable(now.trouble));
     return fmt::format("lockstep  {}  {}  {} objects  {} holds{}  {} waiting  {} clients", show_time(now.at).substr(0, 8), printable(by.description()), now.objects.size(),
                        now.holds.size(), stale == 0 ? "" : fmt::format(" ({} of the dead)", stale), waiting, now.clients.size());
 }

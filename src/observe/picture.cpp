@@ -16,6 +16,9 @@ std::string use_of(std::string_view kind, std::int64_t permits) {
     return std::string{what == nullptr ? std::string_view{} : engine::use_of(*what, permits)};
 }
 
+/// A writer takes all the permits that a shared mutex has for readers: a large number that means nothing to people.
+std::int64_t shown_permits(std::string_view kind, std::int64_t permits) { return kind == "shared" ? 1 : permits; }
+
 /// Its client said who it is, has no connection and said nothing for longer than it would: dead, or cut off from the server. Which of these
 /// nobody can tell from here, so even then only a fence makes it harmless to end its hold. Of one that never said who it is nothing is known.
 bool is_stale(census const& people, seen_hold const& which, std::int64_t now_ms) {
@@ -49,7 +52,7 @@ void add_queue(picture const& from, seen_object const& object, snapshot& into) {
                        .id = one.id,
                        .who = owner_of(from.people, one.id),
                        .position = ++position,
-                       .permits = one.permits};
+                       .permits = shown_permits(object.is.kind, one.permits)};
         auto const who = from.people.find(client_of(one.id));
         if (who != from.people.end()) {
             for (auto const& said : who->second.waits) {
@@ -99,7 +102,7 @@ hold_info describe(picture const& from, seen_object const& where, seen_hold cons
             .id = which.id,
             .owner = owner_of(from.people, which.id),
             .fence = fence_of(from.people, where, which),
-            .permits = which.permits,
+            .permits = shown_permits(where.is.kind, which.permits),
             .offered = which.offered,
             .stale = is_stale(from.people, which, now),
             .held_for = milliseconds{which.offered ? 0 : std::max<std::int64_t>(0, now - granted)},
@@ -113,6 +116,10 @@ snapshot describe(picture const& from) {
     made.left_out = from.seen.left_out;
     for (auto const& object : from.seen.objects) {
         auto shown = object.is;
+        if (shown.kind == "shared") {
+            shown.count = 0;
+            shown.taken = static_cast<std::int64_t>(shown.holders);
+        }
         for (auto const& one : object.holds) made.holds.push_back(describe(from, object, one));
         add_queue(from, object, made);
         add_visitors(from, object, shown, made);

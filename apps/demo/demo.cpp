@@ -37,7 +37,7 @@ public:
         auto next_kill = begun_ + how_.kill_every;
         while (!stop.stop_requested() && clock::now() < begun_ + how_.length) {
             workers_.listen(50ms, hears());
-            for (auto const& one : workers_.collect(clock::now() + 1s)) what_.failed(one.name, clock::now());
+            for (auto const& one : workers_.collect(clock::now() + 1s, hears())) what_.failed(one.name, clock::now());
             if (clock::now() >= next_kill) {
                 strike();
                 next_kill += how_.kill_every;
@@ -60,7 +60,7 @@ public:
 
 private:
     fleet::hears hears() {
-        return [this](fleet::member const& who, std::string const& line) { what_.said(who.name, line, clock::now()); };
+        return [this](fleet::member const& who, std::string const& line) { what_.said(who.name, line); };
     }
 
     void begin(fleet::member const& who) {
@@ -86,8 +86,9 @@ private:
         ++strikes_;
         if (from->empty()) return;
         auto const who = (*from)[std::uniform_int_distribution<std::size_t>{0, from->size() - 1}(random_)];
-        workers_.kill(who, clock::now() + 1500ms);
-        what_.killed(who.name, clock::now());
+        auto const now = clock::now();
+        workers_.kill(who, now + 1500ms, hears());
+        what_.killed(who.name, now);
     }
 
     void show() {

@@ -76,24 +76,27 @@ void fleet::start(member const& who) {
     throw std::system_error{problem, std::generic_category(), "a worker can't be started"};
 }
 
-void fleet::kill(member const& who, clock::time_point again) {
+void fleet::kill(member const& who, clock::time_point again, hears const& told) {
     auto const index = index_of(who);
     auto& self = members_[index];
     if (self.pid <= 0) return;
     ::kill(self.pid, SIGKILL);
     ::waitpid(self.pid, nullptr, 0);
+    while (drain(index, told)) {
+    }
     self.pid = -1;
     self.again = again;
     close(index);
 }
 
-void fleet::drain(std::size_t index, hears const& told) {
+bool fleet::drain(std::size_t index, hears const& told) {
     auto& from = pipes_[index];
+    if (from.output < 0) return false;
     std::array<char, 4'096> buffer{};
     auto const got = ::read(from.output, buffer.data(), buffer.size());
     if (got <= 0) {
         if (got == 0) ::close(std::exchange(from.output, -1));
-        return;
+        return got < 0 && errno == EINTR;
     }
     from.unread.append(buffer.data(), static_cast<std::size_t>(got));
     for (auto end = from.unread.find('\n'); end != std::string::npos; end = from.unread.find('\n')) {
@@ -101,6 +104,7 @@ void fleet::drain(std::size_t index, hears const& told) {
         from.unread.erase(0, end + 1);
         told(members_[index], line);
     }
+    return true;
 }
 
 void fleet::listen(std::chrono::milliseconds most, hears const& told) {
@@ -117,12 +121,14 @@ void fleet::listen(std::chrono::milliseconds most, hears const& told) {
     }
 }
 
-std::vector<fleet::member> fleet::collect(clock::time_point again) {
+std::vector<fleet::member> fleet::collect(clock::time_point again, hears const& told) {
     std::vector<member> gone;
     for (std::size_t i = 0; i < members_.size(); ++i) {
         auto& one = members_[i];
         if (one.pid <= 0 || ::waitpid(one.pid, nullptr, WNOHANG) != one.pid) continue;
         gone.push_back(one);
+        while (drain(i, told)) {
+        }
         one.pid = -1;
         one.again = again;
         close(i);
@@ -138,9 +144,9 @@ void fleet::finish(std::chrono::milliseconds time, hears const& told) {
     auto const some_run = [&] { return std::any_of(members_.begin(), members_.end(), [](member const& one) { return one.pid > 0; }); };
     while (some_run() && clock::now() < until) {
         listen(std::chrono::milliseconds{20}, told);
-        collect(clock::time_point::max());
+        collect(clock::time_point::max(), told);
     }
-    for (auto const& one : std::vector<member>{members_}) kill(one, clock::time_point::max());
+    for (auto const& one : std::vector<member>{members_}) kill(one, clock::time_point::max(), told);
 }
 
 }  // namespace lockstep::demo

@@ -30,11 +30,12 @@ public:
 
     std::vector<member> const& members() const noexcept { return members_; }
     void start(member const& who);
-    void kill(member const& who, clock::time_point again);
+    /// What it said before it died is told too.
+    void kill(member const& who, clock::time_point again, hears const& told);
     /// Waits at most so long for something to be said, and tells all that was.
     void listen(std::chrono::milliseconds most, hears const& told);
     /// Those that ended by themselves since the last call; they are not running any more.
-    std::vector<member> collect(clock::time_point again);
+    std::vector<member> collect(clock::time_point again, hears const& told);
     /// Asks all to end, and waits for that; those that don't in time are killed.
     void finish(std::chrono::milliseconds time, hears const& told);
 
@@ -43,7 +44,8 @@ private:
         int input = -1, output = -1;
         std::string unread;
     };
-    void drain(std::size_t index, hears const& told);
+    /// All that is there now; false: the pipe has ended.
+    bool drain(std::size_t index, hears const& told);
     void close(std::size_t index) noexcept;
     std::size_t index_of(member const& who) const;
 

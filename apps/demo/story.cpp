@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 namespace lockstep::demo {
@@ -40,7 +41,12 @@ void story::tell(clock::time_point at, std::string text, bool is_bad) {
     if (events_.size() > 1'000) events_.pop_front();
 }
 
-bool story::said(std::string const& worker, std::string_view line, clock::time_point now) {
+bool story::said(std::string const& worker, std::string_view line) {
+    std::int64_t ns = 0;
+    auto const [end, wrong] = std::from_chars(line.data(), line.data() + line.size(), ns);
+    if (wrong != std::errc{} || end == line.data() + line.size()) return false;
+    clock::time_point const now{std::chrono::nanoseconds{ns}};
+    line.remove_prefix(static_cast<std::size_t>(end - line.data()) + 1);
     boost::json::error_code problem;
     auto const value = boost::json::parse(boost::json::string_view{line.data(), line.size()}, problem);
     if (problem || !value.is_object()) return false;
@@ -57,7 +63,10 @@ bool story::said(std::string const& worker, std::string_view line, clock::time_p
     } else if (what == "released" || what == "lost") {
         auto const fence = fence_of(object);
         where.holds.erase(word(object, "hold"));
-        where.released_fence = std::max(where.released_fence, fence);
+        if (auto const turn = where.turns.find(fence); what == "released" && turn != where.turns.end()) {
+            turn->second.end = now;
+            if (auto const next = std::next(turn); next != where.turns.end()) check(where, name, next);
+        }
         if (what == "lost") tell(now, fmt::format("{} lost '{}': {}", worker, name, word(object, "detail")), true);
     } else if (what == "met") {
         ++where.meetings;
@@ -75,11 +84,15 @@ void story::acquired(std::string const& worker, name_state& where, std::string c
     auto const use = word(said, "use");
     where.waiting.erase(worker);
     ++where.acquisitions;
-    // Whoever gets it after another gave it back has a larger fence, in whatever order the news came here.
-    bool const alone = use == "owner" || use == "writer";
-    if (alone && fence <= where.released_fence) {
-        ++violations_;
-        tell(now, fmt::format("VIOLATION: {} got '{}' with fence {}, after {} was given back", worker, name, fence, where.released_fence), true);
+    if (use == "owner" || use == "writer") {
+        auto const [turn, is_new] = where.turns.try_emplace(fence, name_state::turn{now, {}});
+        if (!is_new) {
+            ++violations_;
+            tell(now, fmt::format("VIOLATION: fence {} of '{}' was given twice", fence, name), true);
+        }
+        check(where, name, turn);
+        if (auto const next = std::next(turn); next != where.turns.end()) check(where, name, next);
+        if (where.turns.size() > 1'000) where.turns.erase(where.turns.begin());
     }
     where.largest_fence = std::max(where.largest_fence, fence);
     where.holds[word(said, "hold")] = {worker, use, fence, now};
@@ -90,6 +103,14 @@ void story::acquired(std::string const& worker, name_state& where, std::string c
     bereaved_.erase(dead);
     takeovers_.push_back(one);
     tell(now, fmt::format("{} took '{}' over from {} after {} ms, fence {}", one.by, one.name, one.from, one.after.count(), one.fence));
+}
+
+void story::check(name_state const& where, std::string const& name, std::map<std::uint64_t, name_state::turn>::const_iterator which) {
+    if (which == where.turns.begin()) return;
+    auto const& before = *std::prev(which);
+    if (which->second.begin >= std::max(before.second.begin, before.second.end)) return;
+    ++violations_;
+    tell(which->second.begin, fmt::format("VIOLATION: '{}' was had with fence {} before fence {} was given back", name, which->first, before.first), true);
 }
 
 void story::started(std::string const& worker, std::string const& role, clock::time_point now) {

@@ -1,7 +1,7 @@
 #pragma once
 
 // What happened in the demo, from what its workers said and what was done to them: who has what, who took over from the dead and how soon,
-// and whether fences grew. Knows no processes and no screen.
+// and whether fences grew. Knows no processes and no screen. Lines bring their times along, and may come in any order.
 
 #include <boost/json/object.hpp>
 
@@ -30,8 +30,12 @@ public:
         std::map<std::string, hold> holds;  ///< by id
         std::map<std::string, int> waiting; ///< by worker
         std::uint64_t acquisitions = 0, meetings = 0, broken = 0;
-        std::uint64_t released_fence = 0;   ///< the largest that was given back
         std::uint64_t largest_fence = 0;
+        /// By fence, of those who have it alone: from when to when, by the shared clock; no end: it goes on, or nobody lived to tell.
+        struct turn {
+            clock::time_point begin{}, end{};
+        };
+        std::map<std::uint64_t, turn> turns;
     };
     struct takeover {
         std::string name, from, by;
@@ -45,7 +49,7 @@ public:
     };
 
     /// A worker said a line. False: it was none of ours.
-    bool said(std::string const& worker, std::string_view line, clock::time_point now);
+    bool said(std::string const& worker, std::string_view line);
     void started(std::string const& worker, std::string const& role, clock::time_point now);
     void killed(std::string const& worker, clock::time_point now);
     /// Gone without having been killed.
@@ -74,6 +78,8 @@ private:
     void tell(clock::time_point at, std::string text, bool is_bad = false);
     void acquired(std::string const& worker, name_state& where, std::string const& name, boost::json::object const& said, clock::time_point now);
     void forget(std::string const& worker);
+    /// Whoever has a larger fence came after the one before had let go.
+    void check(name_state const& where, std::string const& name, std::map<std::uint64_t, name_state::turn>::const_iterator which);
 
     std::map<std::string, name_state> names_;
     std::map<std::string, bereaved> bereaved_;  // by name: who died with it

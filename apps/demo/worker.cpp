@@ -6,6 +6,7 @@
 #include <lockstep/mutex.hpp>
 #include <lockstep/shared_mutex.hpp>
 
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -24,10 +25,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-void say(std::string line) {
+/// Each line begins with when it was said, by a clock that all processes of this machine share: lines of several come here in any order.
+void say(std::string_view what) {
     static std::mutex one_at_a_time;
-    line += '\n';
     std::lock_guard const guard{one_at_a_time};
+    auto const now = std::chrono::steady_clock::now().time_since_epoch();
+    auto const line = fmt::format("{} {}\n", std::chrono::duration_cast<std::chrono::nanoseconds>(now).count(), what);
     [[maybe_unused]] auto const written = ::write(STDOUT_FILENO, line.data(), line.size());
 }
 

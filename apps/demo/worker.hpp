@@ -1,7 +1,7 @@
 #pragma once
 
 // One worker of the demo's fleet: a process of its own that uses one thing over and over, until its standard input ends. It says what happens
-// as lines of JSON on its standard output.
+// on its standard output: lines of a time (steady clock, ns), a space, and a record as JSON.
 
 #include <string>
 

@@ -80,10 +80,15 @@ bool same(object_info const& a, object_info const& b) {
     return std::tie(a.name, a.kind, a.count, a.taken, a.holders, a.queue) == std::tie(b.name, b.kind, b.count, b.taken, b.holders, b.queue);
 }
 bool same(hold_info const& a, hold_info const& b) {
-    // One that was renewed has more time than before: that is news, its running down is not.
     return std::tie(a.id, a.name, a.fence, a.permits, a.stale, a.offered, a.queue) ==
-               std::tie(b.id, b.name, b.fence, b.permits, b.stale, b.offered, b.queue) &&
-           a.remaining + 50ms >= b.remaining;
+           std::tie(b.id, b.name, b.fence, b.permits, b.stale, b.offered, b.queue);
+}
+/// That a lease runs down is no news; that it was renewed, and so ends later, is.
+bool same_ends(snapshot const& before, snapshot const& now) {
+    return std::equal(before.holds.begin(), before.holds.end(), now.holds.begin(), now.holds.end(), [&](hold_info const& a, hold_info const& b) {
+        auto const moved = (now.at + b.remaining) - (before.at + a.remaining);
+        return moved > -60ms && moved < 60ms;
+    });
 }
 bool same(wait_info const& a, wait_info const& b) {
     return std::tie(a.id, a.name, a.kind, a.who.id, a.position, a.waiters) == std::tie(b.id, b.name, b.kind, b.who.id, b.position, b.waiters) &&
@@ -95,6 +100,7 @@ bool same(snapshot const& before, snapshot const& now) {
         return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](auto const& x, auto const& y) { return same(x, y); });
     };
     return before.trouble == now.trouble && before.left_out == now.left_out && all(before.objects, now.objects) && all(before.holds, now.holds) &&
+           same_ends(before, now) &&
            all(before.waits, now.waits) && all(before.clients, now.clients);
 }
 

@@ -15,20 +15,19 @@ local function queued(head, tail, holes) return head and tail - head - (holes or
 -- Further away than it is long: the clock was set back.
 local function ending(ends, span) return math.min(ends, now + span) end
 
-local function read_lock(key)
-    local q = call('HMGET', key, 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z')
-    local found = {'lock', queued(q[8], q[9], q[10]), 1, 0, 0, 0}
-    if not q[1] then return found end
-    local id, state, fence, span = q[1], 'held', tonumber(q[6]), tonumber(q[7])
+local function read_lock(q)
+    local found = {'lock', queued(q[9], q[10], q[11]), 1, 0, 0, 0}
+    if not q[2] then return found end
+    local id, state, fence, span = q[2], 'held', tonumber(q[7]), tonumber(q[8])
     local ends = (fence - fence % 1000) / 1000 + (span or 0)
     if id == '*' then
-        id, state, ends = q[2], q[3], tonumber(q[4])
-        span = state == 'held' and tonumber(q[5]) or ends - now
+        id, state, ends = q[3], q[4], tonumber(q[5])
+        span = state == 'held' and tonumber(q[6]) or ends - now
     end
     ends = ending(ends, span)
     if ends <= now then return found end
     found[4], found[5], found[7], found[8] = 1, 1, id, 1
-    found[9], found[10], found[11], found[12] = string.format('%.0f', state == 'held' and fence or 0), ends, span, state
+    found[9], found[10], found[11], found[12] = state == 'held' and q[7] or '0', ends, span, state
     return found
 end
 
@@ -61,8 +60,9 @@ local function read_pool(key)
 end
 
 local function read(key)
-    local kind = redis.pcall('HGET', key, 'v')
-    if kind == '1' then return read_lock(key) end
+    local q = redis.pcall('HMGET', key, 'v', 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z')
+    local kind = q[1]
+    if kind == '1' then return read_lock(q) end
     if kind == '2' then return read_pool(key) end
     if kind == 'broadcast 1' then return {'broadcast', 0, 1, call('HEXISTS', key, 's'), 0, 0} end
     if kind == 'latch 1' then

@@ -46,7 +46,9 @@ public:
         for (;;) {
             auto const line = connection_.receive();
             if (has(line, "the observer has seen enough")) break;
-            if (!has(line, "\"EVAL") || is_of(line, scripts::lock_renew) || is_of(line, scripts::client_register)) continue;
+            if (!has(line, "\"EVAL") || is_of(line, scripts::lock_renew) || is_of(line, scripts::client_register) ||
+                is_of(line, scripts::statistics_add))
+                continue;
             for (std::size_t i = 0; i != prefixes.size(); ++i) counts[i] += has(line, prefixes[i]) ? 1 : 0;
         }
         for (auto& count : counts) count /= static_cast<double>(names) * seconds;

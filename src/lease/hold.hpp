@@ -135,7 +135,6 @@ public:
     // For people:
     clock::time_point asked_at{};    ///< when it was first asked for
     clock::time_point tenant_since{};
-    std::chrono::microseconds waited{0};  ///< by its tenant; only while somebody listens
     bool was_queued = false;
     std::unique_ptr<std::string> trace;  ///< what its tenant's `trace_scope` said
 

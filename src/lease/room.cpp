@@ -294,10 +294,7 @@ void room::count_grant(hold& held, waiter& who) noexcept {
         if (held.was_queued || held.passes != 0 || who.since() < held.asked_at) ++sum.waits;
         sum.waited.add(now - who.since());
     }
-    if (hub_.tracing().is_on()) {
-        held.waited = std::chrono::duration_cast<std::chrono::microseconds>(now - who.since());
-        tell(trace_what::acquired, held);
-    }
+    tell(trace_what::acquired, held, {}, now - who.since());
 }
 
 void room::count_end(hold& held, trace_what how, std::string_view why) noexcept {
@@ -318,7 +315,7 @@ void room::gave_up(waiter const& who, trace_what how) noexcept {
     tell_waiting(how, who);
 }
 
-void room::tell(trace_what what, hold const& held, std::string_view detail) noexcept {
+void room::tell(trace_what what, hold const& held, std::string_view detail, std::chrono::nanoseconds waited) noexcept {
     if (!hub_.tracing().is_on()) return;
     bool const has_it = what != trace_what::queued;
     hub_.tracing().tell({.what = what,
@@ -328,7 +325,7 @@ void room::tell(trace_what what, hold const& held, std::string_view detail) noex
                         .hold = held.id(),
                         .fence = has_it ? held.fence : 0,
                         .permits = held.permits,
-                        .waited = has_it ? held.waited : std::chrono::microseconds{0},
+                        .waited = std::chrono::duration_cast<std::chrono::microseconds>(waited),
                         .held = has_it ? std::chrono::duration_cast<std::chrono::microseconds>(owner_->home().now() - held.tenant_since)
                                        : std::chrono::microseconds{0},
                         .at = std::chrono::system_clock::time_point{milliseconds{server_now()}},

@@ -69,7 +69,7 @@ public:
     void no_longer_queued(hold& held) noexcept;
 
     // For people: what is counted and told.
-    void tell(trace_what what, hold const& held, std::string_view detail = {}) noexcept;
+    void tell(trace_what what, hold const& held, std::string_view detail = {}, std::chrono::nanoseconds waited = {}) noexcept;
     void gave_up(waiter const& who, trace_what how) noexcept;  ///< its time is over, or it was cancelled
     void count_loss(hold& held, std::string_view why) noexcept;
     void tell_signal(std::string_view detail) noexcept;  ///< something was put in

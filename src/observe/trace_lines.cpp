@@ -29,8 +29,10 @@ std::string to_json(trace_record const& record) {
     add("hold", record.hold);
     if (record.fence != 0) add("fence", std::to_string(record.fence));  // text: many readers have no integers above 2^53
     if (record.permits != 1) out.emplace("permits", record.permits);
-    if (record.what != trace_what::queued) out.emplace("waited_us", record.waited.count());
-    if (record.what == trace_what::released || record.what == trace_what::lost) out.emplace("held_us", record.held.count());
+    auto const is = [&](auto... any) { return ((record.what == any) || ...); };
+    using enum trace_what;
+    if (is(acquired, timed_out, cancelled, passed)) out.emplace("waited_us", record.waited.count());
+    if (is(released, lost)) out.emplace("held_us", record.held.count());
     add("trace", record.trace);
     add("detail", record.detail);
     return boost::json::serialize(out);

@@ -19,6 +19,7 @@ using apps::as_json;
 
 constexpr std::size_t most_history = 2'000;
 constexpr std::size_t most_audit = 200;
+constexpr std::chrono::seconds probe_lasts{1};
 
 // Every text in it as UTF-8, whatever a name holds.
 void make_readable(json::value& value) {
@@ -90,14 +91,7 @@ void router::handle(request const& asked, answer const& reply) {
 void router::get(request const& asked, answer const& reply) {
     for (auto const& one : assets())
         if (one.path == asked.path) return reply(of_asset(one, asked));
-    if (asked.path == "/healthz") {
-        return later(reply, [this] {
-            auto const state = parts_.from.health().state;
-            return response{.status = state == health_state::unhealthy ? 503U : 200U,
-                            .type = "text/plain; charset=utf-8",
-                            .body = std::string{to_string(state)} + '\n'};
-        });
-    }
+    if (asked.path == "/healthz") return probe(reply);
     if (asked.path == "/api/session") return reply(session(asked));
     constexpr std::string_view known[] = {"/metrics",     "/api/snapshot", "/api/statistics", "/api/why",
                                           "/api/history", "/api/audit",    "/api/health",     "/api/samples"};
@@ -107,6 +101,35 @@ void router::get(request const& asked, answer const& reply) {
     auto const name = in_query(asked.query, "name");
     if (asked.path == "/api/why" && (!name || name->empty())) return reply(refusal(400, "say which: ?name=NAME"));
     later(reply, [this, path = asked.path, name = name.value_or("")] { return data(path, name); });
+}
+
+// Anybody may ask, so all that ask at one time share one look: they can't keep the workers from those who are known.
+void router::probe(answer const& reply) {
+    std::unique_lock lock{probe_mutex_};
+    if (probed_ && std::chrono::steady_clock::now() - probed_at_ < probe_lasts) {
+        auto const known = *probed_;
+        lock.unlock();
+        return reply(known);
+    }
+    probing_.push_back(reply);
+    if (probing_.size() > 1) return;  // one is under way
+    lock.unlock();
+    auto const all = [this](response const& made) {
+        std::vector<answer> waiting;
+        {
+            std::lock_guard const again{probe_mutex_};
+            waiting = std::exchange(probing_, {});
+            probed_ = made;
+            probed_at_ = std::chrono::steady_clock::now();
+        }
+        for (auto const& one : waiting) one(made);
+    };
+    later(all, [this] {
+        auto const state = parts_.from.health().state;
+        return response{.status = state == health_state::unhealthy ? 503U : 200U,
+                        .type = "text/plain; charset=utf-8",
+                        .body = std::string{to_string(state)} + '\n'};
+    });
 }
 
 response router::data(std::string const& path, std::string const& name) {
@@ -170,7 +193,7 @@ response router::done(std::string const& path, std::string const& body, std::str
     auto const found =
         std::ranges::find_if(all, [&](hold_info const& one) { return one.kind == kind && readable(one.id) == hold; });
     if (found == all.end()) return refusal(409, "that hold is over already; whoever has it now was left alone");
-    auto const by = (parts_.by.empty() ? std::string{} : parts_.by + " ") + "(dashboard, " + peer + ")";
+    auto const by = parts_.by + " (dashboard, " + peer + ")";
     auto const reason = member(order, "reason").substr(0, 300);
     auto const* const force = order.if_contains("force");
     release_options const options{

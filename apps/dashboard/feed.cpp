@@ -54,7 +54,7 @@ void feed::announce_audit() { tell("audit", "{}"); }
 std::shared_ptr<void> feed::close() {
     closed_ = true;
     timer_.cancel();
-    pages_.clear();
+    for (auto* const page : std::exchange(pages_, {})) page->closed();
     std::lock_guard const lock{newest_mutex_};
     if (auto begun = std::exchange(begun_, nullptr)) watch_ = std::move(begun);
     return std::exchange(watch_, nullptr);

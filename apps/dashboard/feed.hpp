@@ -24,6 +24,7 @@ class listener {
 public:
     virtual ~listener() = default;
     virtual void state_changed() = 0;  // call feed::message when there is room for it
+    virtual void closed() = 0;           // no more comes
     virtual void trouble_changed() = 0;  // say feed::trouble with the next write
     virtual void send(std::string_view event,
                       std::string const& data) = 0;  // a small thing; may be dropped when it is slow

@@ -76,6 +76,7 @@ void router::later(answer const& reply, std::function<response()> made) {
 std::optional<response> router::check_stream(request const& asked) const {
     if (auto refused = parts_.gate.check_host(asked)) return refused;
     if (asked.method != "GET") return refusal(405, "only GET");
+    if (auto refused = parts_.gate.check_site(asked)) return refused;
     return parts_.gate.check_reader(asked, guard::clock::now());
 }
 
@@ -92,6 +93,7 @@ void router::get(request const& asked, answer const& reply) {
     for (auto const& one : assets())
         if (one.path == asked.path) return reply(of_asset(one, asked));
     if (asked.path == "/healthz") return probe(reply);
+    if (auto refused = parts_.gate.check_site(asked)) return reply(std::move(*refused));
     if (asked.path == "/api/session") return reply(session(asked));
     constexpr std::string_view known[] = {"/metrics",     "/api/snapshot", "/api/statistics", "/api/why",
                                           "/api/history", "/api/audit",    "/api/health",     "/api/samples"};
@@ -148,7 +150,9 @@ response router::data(std::string const& path, std::string const& name) {
 
 response router::session(request const& asked) const {
     auto& gate = parts_.gate;
-    bool const known = gate.known(asked, guard::clock::now());
+    auto refused = gate.check_reader(asked, guard::clock::now());
+    if (refused && refused->status == 429) return std::move(*refused);
+    bool const known = !refused;
     json::object made{{"known", known}, {"wants_token", gate.wants_token()}};
     if (known) {
         made["csrf"] = gate.csrf(asked);
@@ -164,11 +168,11 @@ void router::post(request const& asked, answer const& reply) {
         return reply(refusal(404, "nothing can be posted there"));
     if (action) return act(asked, reply);
     if (auto refused = parts_.gate.check_origin(asked)) return reply(std::move(*refused));
-    if (asked.path == "/api/logout") return reply(parts_.gate.log_out());
+    if (asked.path == "/api/logout") return reply(parts_.gate.log_out(asked, guard::clock::now()));
     boost::system::error_code failure;
     auto const body = json::parse(asked.body, failure);
     if (failure || !body.is_object()) return reply(refusal(400, R"(send {"token": "..."})"));
-    reply(parts_.gate.log_in(member(body.get_object(), "token"), guard::clock::now()));
+    reply(parts_.gate.log_in(member(body.get_object(), "token"), asked.peer, guard::clock::now()));
 }
 
 void router::act(request const& asked, answer const& reply) {

@@ -21,9 +21,9 @@ constexpr std::size_t most_small = 64 * 1024;  // of samples that wait for a slo
 class stream final : public listener, public std::enable_shared_from_this<stream> {
 public:
     stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string seen,
-           std::chrono::milliseconds write_timeout, std::function<void()> ended)
+           std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended)
         : socket_(std::move(socket)), from_(std::move(from)), seen_(std::move(seen)), write_timeout_(write_timeout),
-          ended_(std::move(ended)), timer_(socket_.get_executor()) {}
+          allowed_(std::move(allowed)), ended_(std::move(ended)), timer_(socket_.get_executor()) {}
 
     void start(std::string head) {
         small_ = std::move(head);
@@ -39,6 +39,8 @@ public:
         news_ = true;
         write();
     }
+
+    void closed() override { end(); }
 
     void trouble_changed() override {
         trouble_news_ = true;
@@ -102,6 +104,7 @@ private:
         timer_.expires_after(heartbeat);
         timer_.async_wait([self = shared_from_this()](error_code const& failure) {
             if (failure || self->over_) return;
+            if (!self->allowed_()) return self->end();
             auto const& from = *self->from_;
             if (!self->writing_)
                 self->send("beat", from.ready() ? "{\"at_ms\":" + std::to_string(from.now_ms()) + '}' : "{}");
@@ -122,6 +125,7 @@ private:
     std::shared_ptr<feed> from_;
     std::string seen_;
     std::chrono::milliseconds write_timeout_;
+    std::function<bool()> allowed_;
     std::function<void()> ended_;
     asio::steady_timer timer_;
     bool news_ = false;  // the state is ahead of what was sent
@@ -137,8 +141,9 @@ private:
 }  // namespace
 
 void start_stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string head, std::string seen,
-                  std::chrono::milliseconds write_timeout, std::function<void()> ended) {
-    std::make_shared<stream>(std::move(socket), std::move(from), std::move(seen), write_timeout, std::move(ended))
+                  std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended) {
+    std::make_shared<stream>(std::move(socket), std::move(from), std::move(seen), write_timeout, std::move(allowed),
+                             std::move(ended))
         ->start(std::move(head));
 }
 

@@ -115,15 +115,16 @@ TEST_F(dashboard_server, sends_only_what_is_new_to_a_page_that_comes_back) {
 }
 
 TEST_F(dashboard_server, is_not_held_up_by_a_page_that_reads_nothing) {
-    start({.write_timeout = 500ms});
+    start({.max_streams = 2, .write_timeout = 500ms});
     std::vector<lease> held;
     for (int i = 0; i < 3'000; ++i) held.push_back(mutex{worker, std::string(400, 'x') + std::to_string(i)}.acquire());
-    http_client lazy{port()};  // several MB, more than the socket takes, and never read
+    http_client lazy{port(), 4'096};  // several MB, more than the sockets take, and never read
     lazy.send("GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
     follower quick{port()};
     ASSERT_FALSE(quick.next().is_null());
     auto const another = mutex{worker, "another"}.acquire();
     EXPECT_TRUE(quick.hears([](json::value const& said) { return has_hold(said, "another"); }));
+    EXPECT_TRUE(eventually([&] { return get(port(), "/api/stream").status == 200; })) << "its place is free again";
 }
 
 TEST_F(dashboard_server, reads_nothing_from_redis_while_nobody_looks) {
@@ -210,6 +211,27 @@ TEST_F(dashboard_server, lets_in_whoever_logs_in) {
     auto const cookie = "Cookie: " + set.substr(0, set.find(';')) + "\r\n";
     EXPECT_EQ(get(port(), "/api/snapshot", cookie).status, 200);
     EXPECT_TRUE(session(cookie).at("known").as_bool());
+}
+
+TEST_F(dashboard_server, ends_the_stream_of_whoever_logs_out) {
+    start({.token = token});
+    auto const set = post(port(), "/api/login", std::string{R"({"token": ")"} + token + "\"}").header("Set-Cookie");
+    auto const cookie = "Cookie: " + set.substr(0, set.find(';')) + "\r\n";
+    http_client page_of{port()};
+    page_of.send("GET /api/stream HTTP/1.1\r\nHost: localhost\r\n" + cookie + "\r\n");
+    ASSERT_TRUE(page_of.read_until("event: state"));
+    EXPECT_EQ(post(port(), "/api/logout", "{}", cookie).status, 200);
+    EXPECT_EQ(get(port(), "/api/snapshot", cookie).status, 401);
+    EXPECT_TRUE(page_of.closed(20s));
+}
+
+TEST_F(dashboard_server, lets_no_page_of_another_site_read) {
+    start();
+    for (auto const* path : {"/api/session", "/api/snapshot", "/api/stream", "/metrics"}) {
+        EXPECT_EQ(get(port(), path, "Sec-Fetch-Site: cross-site\r\n").status, 403) << path;
+        EXPECT_EQ(get(port(), path, "Origin: http://evil.example\r\n").status, 403) << path;
+    }
+    EXPECT_EQ(get(port(), "/", "Sec-Fetch-Site: cross-site\r\n").status, 200) << "a link to the page is fine";
 }
 
 // ---- what may be done ----
@@ -341,10 +363,7 @@ TEST_F(dashboard_server, ends_at_once_with_pages_that_follow) {
     follower page_of{port()};
     ASSERT_FALSE(page_of.next().is_null());
     page->stop();
-    EXPECT_TRUE([&] {
-        page.reset();
-        return page_of.peer.closed();
-    }());
+    EXPECT_TRUE(page_of.peer.closed()) << "before it is gone";
 }
 
 }  // namespace

@@ -33,22 +33,27 @@ namespace {
 struct dashboard_options {
     std::string address = "127.0.0.1";
     std::optional<std::uint16_t> port;
-    std::string token_file;
+    std::optional<std::string> token_file;
     std::vector<std::string> hosts;
     bool allow_actions = false;
 };
 
 // From a file or the environment: what stands on a command line, everybody on the machine can read.
 std::string token_of(dashboard_options const& how) {
-    if (how.token_file.empty()) {
+    if (!how.token_file) {
         auto const* const set = std::getenv("LOCKSTEP_DASHBOARD_TOKEN");
         return set == nullptr ? "" : set;
     }
-    std::ifstream file{how.token_file};
+    if (how.token_file->empty())
+        throw failure{exit_code::usage, "--token-file needs the name of a file",
+                      "leave it out to serve this machine only, without a token"};
+    std::ifstream file{*how.token_file};
     std::string token;
-    if (!std::getline(file, token) || token.empty())
-        throw failure{exit_code::usage, fmt::format("there is no token in {}", how.token_file),
-                      fmt::format("write one there: openssl rand -hex 24 > {}", how.token_file)};
+    std::getline(file, token);
+    while (token.ends_with('\r') || token.ends_with(' ')) token.pop_back();  // as editors elsewhere leave it
+    if (token.empty())
+        throw failure{exit_code::usage, fmt::format("there is no token in {}", *how.token_file),
+                      fmt::format("write one there: openssl rand -hex 24 > {}", *how.token_file)};
     return token;
 }
 
@@ -118,7 +123,7 @@ void add_dashboard(CLI::App& command, context& all) {
         .add_option("--token-file", how->token_file,
                     "file with the token that the page asks for (or LOCKSTEP_DASHBOARD_TOKEN)")
         ->type_name("FILE");
-    command.add_option("--allow-host", how->hosts, "a further name under which it is reached")->type_name("NAME");
+    command.add_option("--allow-host", how->hosts, "a further name under which it is reached, beside localhost and its address")->type_name("NAME");
     command.add_flag("--allow-actions", how->allow_actions,
                      "allow asking for holds and ending them; otherwise it only shows");
     command.callback([&all, how] {

@@ -38,6 +38,11 @@ std::shared_ptr<std::string const> feed::message(std::string const& seen) {
     return cached_;
 }
 
+std::int64_t feed::now_ms() const {
+    auto const since = steady_clock::now() - updated_at_;
+    return state_.at_ms() + std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+}
+
 std::string feed::samples() const {
     std::string all{"["};
     for (auto const& one : samples_) all += (all.size() == 1 ? "" : ",") + one;
@@ -49,7 +54,9 @@ void feed::announce_audit() { tell("audit", "{}"); }
 std::shared_ptr<void> feed::close() {
     closed_ = true;
     timer_.cancel();
-    pages_.clear();
+    for (auto* const page : std::exchange(pages_, {})) page->closed();
+    std::lock_guard const lock{newest_mutex_};
+    if (auto begun = std::exchange(begun_, nullptr)) watch_ = std::move(begun);
     return std::exchange(watch_, nullptr);
 }
 
@@ -90,10 +97,18 @@ void feed::start_watch() {
         } catch (std::exception const& failure) {
             why = failure.what();
         }
-        boost::asio::post(self->io_, [self, made = std::move(made), why = std::move(why)] {
+        {
+            // Not in the message: one that nobody reads any more would end the watch while the I/O is taken down.
+            std::lock_guard const lock{self->newest_mutex_};
+            self->begun_ = std::move(made);
+        }
+        boost::asio::post(self->io_, [self, why = std::move(why)] {
             self->starting_ = false;
             if (self->closed_) return;
-            self->watch_ = made;
+            {
+                std::lock_guard const lock{self->newest_mutex_};
+                self->watch_ = std::exchange(self->begun_, nullptr);
+            }
             if (why && !self->ready_) self->troubled(why);  // later the watch says so, and says when it is over
         });
     });
@@ -122,9 +137,10 @@ void feed::apply() {
         now = std::exchange(newest_, nullptr);
     }
     if (closed_ || !now) return;
-    if (now->trouble.empty()) updated_at_ = steady_clock::now();
+    if (!now->trouble.empty()) return troubled(now->trouble);  // what it holds is old, or nothing at all
+    updated_at_ = steady_clock::now();
     bool const news = state_.update(*now);
-    troubled(now->trouble.empty() ? std::nullopt : std::optional{now->trouble});
+    troubled(std::nullopt);
     if (!news && ready_) return;
     ready_ = true;
     auto const all = pages_;  // one that is slow may leave
@@ -155,8 +171,7 @@ void feed::sample() {
 
 void feed::sampled(name_statistics const& total) {
     auto const now = steady_clock::now();
-    auto const at = state_.at_ms() + std::chrono::duration_cast<std::chrono::milliseconds>(now - updated_at_).count();
-    boost::json::object point{{"at_ms", at},
+    boost::json::object point{{"at_ms", now_ms()},
                               {"objects", state_.objects()},
                               {"holds", state_.holds()},
                               {"waiting", state_.waiting()},
@@ -194,9 +209,9 @@ void feed::troubled(std::optional<std::string> why) {
     if (why) why = readable(*why);
     if (trouble_ == why) return;
     trouble_ = std::move(why);
-    boost::json::object said{{"trouble", nullptr}};
-    if (trouble_) said["trouble"] = *trouble_;
-    tell("trouble", boost::json::serialize(said));
+    auto const all = pages_;
+    for (auto* const page : all)
+        if (pages_.contains(page)) page->trouble_changed();
 }
 
 void feed::tell(std::string_view event, std::string const& data) {

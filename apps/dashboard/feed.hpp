@@ -24,6 +24,8 @@ class listener {
 public:
     virtual ~listener() = default;
     virtual void state_changed() = 0;  // call feed::message when there is room for it
+    virtual void closed() = 0;           // no more comes
+    virtual void trouble_changed() = 0;  // say feed::trouble with the next write
     virtual void send(std::string_view event,
                       std::string const& data) = 0;  // a small thing; may be dropped when it is slow
 };
@@ -41,12 +43,14 @@ public:
     [[nodiscard]] dashboard::state const& state() const noexcept { return state_; }
     // As state::message; pages that have seen the same share the text.
     std::shared_ptr<std::string const> message(std::string const& seen);
+    // The server's clock now, as far as the last news tell. When ready().
+    [[nodiscard]] std::int64_t now_ms() const;
     // The samples so far, as a JSON array.
     [[nodiscard]] std::string samples() const;
     [[nodiscard]] std::optional<std::string> const& trouble() const noexcept { return trouble_; }
     // Something was done: pages read the audit again.
     void announce_audit();
-    // No more calls after this; what it returns ends the watch and may block.
+    // No more calls after this, but for another close() when the workers have ended; what it returns ends the watch and may block.
     std::shared_ptr<void> close();
 
 private:
@@ -85,6 +89,7 @@ private:
     std::chrono::steady_clock::time_point before_at_{};
 
     std::mutex newest_mutex_;
+    std::shared_ptr<void> begun_;             // a watch, on its way from the worker that made it
     std::shared_ptr<snapshot const> newest_;  // a state that nobody has seen is replaced by the next
 };
 

@@ -7,6 +7,7 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/json.hpp>
 
 #include <algorithm>
@@ -20,6 +21,8 @@ namespace {
 
 constexpr int most_wrong = 10;
 constexpr std::chrono::seconds wrong_span{30};
+constexpr std::size_t most_wrong_peers = 1'000;
+constexpr std::string_view bearer = "Bearer ";
 
 std::string hmac(std::string_view key, std::string_view text) {
     std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
@@ -38,6 +41,13 @@ std::string random_key() {
     if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1)
         throw std::runtime_error{"OpenSSL has no random numbers"};
     return {bytes.begin(), bytes.end()};
+}
+
+bool is_address(std::string_view host) {
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    boost::system::error_code failure;
+    boost::asio::ip::make_address(host, failure);
+    return !failure;
 }
 
 std::int64_t seconds_of(guard::clock::time_point time) {
@@ -67,12 +77,17 @@ std::string guard::sign(std::string_view purpose, std::string_view text) const {
     return hmac(key_, std::string{purpose} + ':' + std::string{text});
 }
 
-// <when it ends, in seconds>.<signature>
+// <when it ends, in seconds>.<something random>.<signature>
 bool guard::valid_session(std::string_view cookie, clock::time_point now) const {
-    auto const dot = cookie.find('.');
+    auto const dot = cookie.rfind('.');
     if (dot == std::string_view::npos) return false;
-    auto const ends = cookie.substr(0, dot);
-    if (!same_secret(cookie.substr(dot + 1), sign("session", ends))) return false;
+    auto const said = cookie.substr(0, dot);
+    if (!same_secret(cookie.substr(dot + 1), sign("session", said))) return false;
+    {
+        std::lock_guard const lock{mutex_};
+        if (left_.contains(std::string{said})) return false;
+    }
+    auto const ends = said.substr(0, said.find('.'));
     std::int64_t seconds = 0;
     auto const read = std::from_chars(ends.data(), ends.data() + ends.size(), seconds);
     return read.ec == std::errc{} && read.ptr == ends.data() + ends.size() && seconds > seconds_of(now);
@@ -82,7 +97,6 @@ bool guard::right_token(std::string_view token) const { return same_secret(token
 
 bool guard::known(request const& asked, clock::time_point now) const {
     if (!wants_token()) return true;
-    constexpr std::string_view bearer = "Bearer ";
     std::string_view const authorization = asked.authorization;
     if (authorization.starts_with(bearer)) return right_token(authorization.substr(bearer.size()));
     auto const cookie = in_cookies(asked.cookie, cookie_name());
@@ -94,7 +108,9 @@ std::string guard::csrf(request const& asked) const {
 }
 
 std::optional<response> guard::check_host(request const& asked) const {
-    if (std::ranges::find(options_.hosts, host_of(asked.host)) != options_.hosts.end()) return std::nullopt;
+    auto const host = host_of(asked.host);
+    if (std::ranges::find(options_.hosts, host) != options_.hosts.end()) return std::nullopt;
+    if (options_.any_address && is_address(host)) return std::nullopt;  // nobody's page has its name point here by that
     auto refused = refusal(421, "this dashboard is not known by the name in the Host header: " + readable(asked.host) +
                                     ". Start it with --allow-host NAME if that is right");
     refused.last = true;
@@ -103,15 +119,21 @@ std::optional<response> guard::check_host(request const& asked) const {
 
 std::optional<response> guard::check_reader(request const& asked, clock::time_point now) const {
     if (known(asked, now)) return std::nullopt;
+    if (asked.authorization.starts_with(bearer)) return wrong_token(asked.peer, now);
     return refusal(401, "log in first, or send the token as Authorization: Bearer TOKEN");
 }
 
-std::optional<response> guard::check_origin(request const& asked) const {
+std::optional<response> guard::check_site(request const& asked) const {
     auto const& site = asked.fetch_site;
     bool const foreign_site = !site.empty() && site != "same-origin" && site != "none";
     bool const foreign_origin =
         !asked.origin.empty() && asked.origin != "http://" + asked.host && asked.origin != "https://" + asked.host;
     if (foreign_site || foreign_origin) return refusal(403, "this came from a page of another site");
+    return std::nullopt;
+}
+
+std::optional<response> guard::check_origin(request const& asked) const {
+    if (auto refused = check_site(asked)) return refused;
     if (!asked.content_type.starts_with("application/json")) return refusal(415, "send application/json");
     return std::nullopt;
 }
@@ -125,25 +147,24 @@ std::optional<response> guard::check_action(request const& asked, clock::time_po
     return std::nullopt;
 }
 
-response guard::log_in(std::string_view token, clock::time_point now) {
-    {
-        std::lock_guard const lock{mutex_};
-        if (now - wrong_since_ > wrong_span || now < wrong_since_) {
-            wrong_ = 0;
-            wrong_since_ = now;
-        }
-        if (wrong_ >= most_wrong) {
-            auto refused = refusal(429, "too many wrong tokens; wait half a minute");
-            refused.headers.emplace_back("Retry-After", std::to_string(wrong_span.count()));
-            return refused;
-        }
-        if (!wants_token()) return {.body = "{}"};
-        if (!right_token(token)) {
-            ++wrong_;
-            return refusal(401, "that is not the token");
-        }
-    }
-    auto const ends = std::to_string(seconds_of(now + session_length));
+// Counted for each address, and only wrong ones: nobody who has the token is kept out by somebody who has not.
+response guard::wrong_token(std::string const& peer, clock::time_point now) const {
+    std::lock_guard const lock{mutex_};
+    std::erase_if(wrong_, [&](auto const& one) {
+        return now - one.second.since > wrong_span || now < one.second.since;
+    });
+    bool const full = wrong_.size() >= most_wrong_peers && !wrong_.contains(peer);
+    if (!full && ++wrong_.try_emplace(peer, wrong_tokens{.since = now}).first->second.count <= most_wrong)
+        return refusal(401, "that is not the token");
+    auto refused = refusal(429, "too many wrong tokens; wait half a minute");
+    refused.headers.emplace_back("Retry-After", std::to_string(wrong_span.count()));
+    return refused;
+}
+
+response guard::log_in(std::string_view token, std::string const& peer, clock::time_point now) const {
+    if (!wants_token()) return {.body = "{}"};
+    if (!right_token(token)) return wrong_token(peer, now);
+    auto const ends = std::to_string(seconds_of(now + session_length)) + '.' + hmac(random_key(), "").substr(0, 16);
     response made{.body = "{}"};
     made.headers.emplace_back("Set-Cookie", cookie_name() + '=' + ends + '.' + sign("session", ends) +
                                                 "; Path=/; HttpOnly; SameSite=Strict; Max-Age=" +
@@ -151,7 +172,13 @@ response guard::log_in(std::string_view token, clock::time_point now) {
     return made;
 }
 
-response guard::log_out() const {
+response guard::log_out(request const& asked, clock::time_point now) const {
+    auto const cookie = in_cookies(asked.cookie, cookie_name());
+    if (wants_token() && cookie && valid_session(*cookie, now)) {
+        std::lock_guard const lock{mutex_};
+        std::erase_if(left_, [&](auto const& one) { return one.second < now; });
+        left_.emplace(cookie->substr(0, cookie->rfind('.')), now + session_length);
+    }
     response made{.body = "{}"};
     made.headers.emplace_back("Set-Cookie", cookie_name() + "=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
     return made;

@@ -2,15 +2,18 @@
 //   a page of another site that has its name point here (DNS rebinding): the Host header must be one that is known;
 //   a page of another site that posts here: Origin must be this one, and a header must carry a token that only our own page can read;
 //   a stranger: a token, given once and kept in a cookie that scripts can't read and other sites don't send; or as a bearer token;
-//   someone who tries tokens: compared in constant time, long enough to make that hopeless, and the log-in form rests after some wrong ones.
+//   a page of another site that has the browser read from here: refused too, though it could not see the answer;
+//   someone who tries tokens: compared in constant time, long enough to make that hopeless, and after some wrong ones told to wait.
 //
-// Cookies carry a signature by the token, so that one outlives a restart of the server, and ends with the token.
+// Cookies carry a signature by the token, so that one outlives a restart of the server, and ends with the token. One
+// that was logged out is remembered until the server ends.
 #pragma once
 
 #include "dashboard/http.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -24,6 +27,7 @@ struct guard_options {
     std::vector<std::string> hosts{};  // in lower case, without ports
     std::uint16_t port = 0;            // cookies know no ports: theirs is part of the cookie's name
     bool allow_actions = false;
+    bool any_address = false;  // it listens on all of the machine's: an address as Host is one of them
 };
 
 class guard {
@@ -38,7 +42,9 @@ public:
     [[nodiscard]] std::optional<response> check_reader(request const& asked, clock::time_point now) const;
     // Of a POST that changes something.
     [[nodiscard]] std::optional<response> check_action(request const& asked, clock::time_point now) const;
-    // Not from another site's page. For every POST.
+    // Not from another site's page.
+    [[nodiscard]] std::optional<response> check_site(request const& asked) const;
+    // The same, and not what a form can send. For every POST.
     [[nodiscard]] std::optional<response> check_origin(request const& asked) const;
 
     [[nodiscard]] bool known(request const& asked, clock::time_point now) const;
@@ -48,10 +54,16 @@ public:
     [[nodiscard]] std::string csrf(request const& asked) const;
 
     // With the right token: a Set-Cookie. Otherwise says why not.
-    [[nodiscard]] response log_in(std::string_view token, clock::time_point now);
-    [[nodiscard]] response log_out() const;
+    [[nodiscard]] response log_in(std::string_view token, std::string const& peer, clock::time_point now) const;
+    [[nodiscard]] response log_out(request const& asked, clock::time_point now) const;
 
 private:
+    struct wrong_tokens {
+        int count = 0;
+        clock::time_point since{};
+    };
+
+    [[nodiscard]] response wrong_token(std::string const& peer, clock::time_point now) const;
     [[nodiscard]] std::string cookie_name() const;
     [[nodiscard]] std::string sign(std::string_view purpose, std::string_view text) const;
     [[nodiscard]] bool valid_session(std::string_view cookie, clock::time_point now) const;
@@ -59,9 +71,9 @@ private:
 
     guard_options options_;
     std::string key_;
-    std::mutex mutex_;
-    int wrong_ = 0;
-    clock::time_point wrong_since_{};
+    mutable std::mutex mutex_;
+    mutable std::map<std::string, wrong_tokens> wrong_;       // by the address they came from
+    mutable std::map<std::string, clock::time_point> left_;  // sessions that were logged out, and when to forget them
 };
 
 // Takes as long whatever they hold.

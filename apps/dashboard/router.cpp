@@ -19,6 +19,7 @@ using apps::as_json;
 
 constexpr std::size_t most_history = 2'000;
 constexpr std::size_t most_audit = 200;
+constexpr std::chrono::seconds probe_lasts{1};
 
 // Every text in it as UTF-8, whatever a name holds.
 void make_readable(json::value& value) {
@@ -75,6 +76,7 @@ void router::later(answer const& reply, std::function<response()> made) {
 std::optional<response> router::check_stream(request const& asked) const {
     if (auto refused = parts_.gate.check_host(asked)) return refused;
     if (asked.method != "GET") return refusal(405, "only GET");
+    if (auto refused = parts_.gate.check_site(asked)) return refused;
     return parts_.gate.check_reader(asked, guard::clock::now());
 }
 
@@ -90,14 +92,8 @@ void router::handle(request const& asked, answer const& reply) {
 void router::get(request const& asked, answer const& reply) {
     for (auto const& one : assets())
         if (one.path == asked.path) return reply(of_asset(one, asked));
-    if (asked.path == "/healthz") {
-        return later(reply, [this] {
-            auto const state = parts_.from.health().state;
-            return response{.status = state == health_state::unhealthy ? 503U : 200U,
-                            .type = "text/plain; charset=utf-8",
-                            .body = std::string{to_string(state)} + '\n'};
-        });
-    }
+    if (asked.path == "/healthz") return probe(reply);
+    if (auto refused = parts_.gate.check_site(asked)) return reply(std::move(*refused));
     if (asked.path == "/api/session") return reply(session(asked));
     constexpr std::string_view known[] = {"/metrics",     "/api/snapshot", "/api/statistics", "/api/why",
                                           "/api/history", "/api/audit",    "/api/health",     "/api/samples"};
@@ -107,6 +103,35 @@ void router::get(request const& asked, answer const& reply) {
     auto const name = in_query(asked.query, "name");
     if (asked.path == "/api/why" && (!name || name->empty())) return reply(refusal(400, "say which: ?name=NAME"));
     later(reply, [this, path = asked.path, name = name.value_or("")] { return data(path, name); });
+}
+
+// Anybody may ask, so all that ask at one time share one look: they can't keep the workers from those who are known.
+void router::probe(answer const& reply) {
+    std::unique_lock lock{probe_mutex_};
+    if (probed_ && std::chrono::steady_clock::now() - probed_at_ < probe_lasts) {
+        auto const known = *probed_;
+        lock.unlock();
+        return reply(known);
+    }
+    probing_.push_back(reply);
+    if (probing_.size() > 1) return;  // one is under way
+    lock.unlock();
+    auto const all = [this](response const& made) {
+        std::vector<answer> waiting;
+        {
+            std::lock_guard const again{probe_mutex_};
+            waiting = std::exchange(probing_, {});
+            probed_ = made;
+            probed_at_ = std::chrono::steady_clock::now();
+        }
+        for (auto const& one : waiting) one(made);
+    };
+    later(all, [this] {
+        auto const state = parts_.from.health().state;
+        return response{.status = state == health_state::unhealthy ? 503U : 200U,
+                        .type = "text/plain; charset=utf-8",
+                        .body = std::string{to_string(state)} + '\n'};
+    });
 }
 
 response router::data(std::string const& path, std::string const& name) {
@@ -125,7 +150,9 @@ response router::data(std::string const& path, std::string const& name) {
 
 response router::session(request const& asked) const {
     auto& gate = parts_.gate;
-    bool const known = gate.known(asked, guard::clock::now());
+    auto refused = gate.check_reader(asked, guard::clock::now());
+    if (refused && refused->status == 429) return std::move(*refused);
+    bool const known = !refused;
     json::object made{{"known", known}, {"wants_token", gate.wants_token()}};
     if (known) {
         made["csrf"] = gate.csrf(asked);
@@ -141,11 +168,11 @@ void router::post(request const& asked, answer const& reply) {
         return reply(refusal(404, "nothing can be posted there"));
     if (action) return act(asked, reply);
     if (auto refused = parts_.gate.check_origin(asked)) return reply(std::move(*refused));
-    if (asked.path == "/api/logout") return reply(parts_.gate.log_out());
+    if (asked.path == "/api/logout") return reply(parts_.gate.log_out(asked, guard::clock::now()));
     boost::system::error_code failure;
     auto const body = json::parse(asked.body, failure);
     if (failure || !body.is_object()) return reply(refusal(400, R"(send {"token": "..."})"));
-    reply(parts_.gate.log_in(member(body.get_object(), "token"), guard::clock::now()));
+    reply(parts_.gate.log_in(member(body.get_object(), "token"), asked.peer, guard::clock::now()));
 }
 
 void router::act(request const& asked, answer const& reply) {
@@ -170,7 +197,7 @@ response router::done(std::string const& path, std::string const& body, std::str
     auto const found =
         std::ranges::find_if(all, [&](hold_info const& one) { return one.kind == kind && readable(one.id) == hold; });
     if (found == all.end()) return refusal(409, "that hold is over already; whoever has it now was left alone");
-    auto const by = (parts_.by.empty() ? std::string{} : parts_.by + " ") + "(dashboard, " + peer + ")";
+    auto const by = parts_.by + " (dashboard, " + peer + ")";
     auto const reason = member(order, "reason").substr(0, 300);
     auto const* const force = order.if_contains("force");
     release_options const options{

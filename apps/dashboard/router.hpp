@@ -16,8 +16,12 @@
 #include "dashboard/guard.hpp"
 #include "dashboard/http.hpp"
 
+#include <chrono>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep::dashboard {
 
@@ -46,11 +50,16 @@ private:
     void post(request const& asked, answer const& reply);
     void act(request const& asked, answer const& reply);
     [[nodiscard]] response session(request const& asked) const;
+    void probe(answer const& reply);
     void later(answer const& reply, std::function<response()> made);
     [[nodiscard]] response data(std::string const& path, std::string const& name);
     [[nodiscard]] response done(std::string const& path, std::string const& body, std::string const& peer);
 
     router_parts parts_;
+    std::mutex probe_mutex_;
+    std::vector<answer> probing_;  // who waits for the look that is under way
+    std::optional<response> probed_;
+    std::chrono::steady_clock::time_point probed_at_{};
 };
 
 }  // namespace lockstep::dashboard

@@ -12,6 +12,10 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
 #include <future>
 #include <thread>
 
@@ -42,6 +46,17 @@ tcp::endpoint address_of(server_options const& options) {
     return {address, options.port};
 }
 
+// As the library's own: who the audit names when nobody said.
+std::string this_user() {
+    std::array<char, 4'096> room{};
+    std::array<char, 256> host{};
+    passwd entry{};
+    passwd* found = nullptr;
+    bool const known = ::getpwuid_r(::geteuid(), &entry, room.data(), room.size(), &found) == 0 && found != nullptr;
+    bool const named = ::gethostname(host.data(), host.size() - 1) == 0;
+    return (known ? std::string{found->pw_name} : std::to_string(::geteuid())) + '@' + (named ? host.data() : "");
+}
+
 std::string shown(asio::ip::address const& address) {
     return address.is_v6() ? '[' + address.to_string() + ']' : address.to_string();
 }
@@ -55,14 +70,15 @@ struct server::parts {
         guard_options gate_options{.token = options.token,
                                    .hosts = {"localhost", "127.0.0.1", "[::1]", shown(endpoint.address())},
                                    .port = endpoint.port(),
-                                   .allow_actions = options.allow_actions};
+                                   .allow_actions = options.allow_actions,
+                                   .any_address = endpoint.address().is_unspecified()};
         for (auto const& host : options.allowed_hosts) gate_options.hosts.push_back(host_of(host));
         gate = std::make_unique<guard>(std::move(gate_options));
         news = std::make_shared<feed>(io, workers, from);
         routes = std::make_unique<router>(
             router_parts{.from = from,
                          .gate = *gate,
-                         .by = options.by,
+                         .by = options.by.empty() ? this_user() : options.by,
                          .work = [this](std::function<void()> job) { asio::post(workers, std::move(job)); },
                          .samples = [this] { return news->samples(); },
                          .acted = [this] { asio::post(io, [feed = news] { feed->announce_audit(); }); }});
@@ -114,6 +130,7 @@ struct server::parts {
         thread.join();
         workers.stop();  // what nobody waits for any more
         workers.join();
+        news->close().reset();  // a watch that a worker began meanwhile
     } catch (std::exception const&) {
         std::terminate();  // a thread that can't be joined
     }
@@ -122,9 +139,10 @@ struct server::parts {
     tcp::endpoint endpoint;
     std::atomic<std::size_t> connections{0};
     std::unique_ptr<guard> gate;
+    // Before the workers and the routes: jobs that never ran and answers that never came hold sessions, whose sockets belong to it.
+    asio::io_context io{1};
     std::unique_ptr<router> routes;
     asio::thread_pool workers{worker_threads};
-    asio::io_context io{1};  // after what its handlers use
     std::shared_ptr<feed> news;
     std::shared_ptr<session_parts> shared;
     tcp::acceptor acceptor;

@@ -48,7 +48,7 @@ public:
 
     [[nodiscard]] std::string url() const;  // without the token
     [[nodiscard]] std::uint16_t port() const;
-    // Ends all connections. Idempotent.
+    // Ends the streams, and answers nothing any more; what else is connected ends with this object. Idempotent.
     void stop() noexcept;
 
     struct parts;

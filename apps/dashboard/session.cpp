@@ -51,6 +51,7 @@ std::string head_of(response const& made, std::size_t length, bool keep_alive) {
 }
 
 constexpr int most_drained = 64;
+constexpr std::size_t most_refused = 64;  // connections too many that are told so at one time
 constexpr std::chrono::milliseconds drain_time{500};
 
 class session : public std::enable_shared_from_this<session> {
@@ -65,6 +66,7 @@ public:
         error_code ignored;
         auto const peer = stream_.socket().remote_endpoint(ignored);
         if (!ignored) peer_ = peer.address().to_string();
+        if (counted_ > parts_->options.max_connections + most_refused) return;  // closed without a word
         if (counted_ > parts_->options.max_connections) {
             auto refused = refusal(503, "too many connections");
             refused.last = true;
@@ -138,6 +140,7 @@ private:
             std::string{always} + "\r\n";
         auto seen = asked.last_event.empty() ? in_query(asked.query, "seen").value_or("") : asked.last_event;
         start_stream(std::move(stream_), parts_->news, std::move(head), std::move(seen), parts_->options.write_timeout,
+                     [parts = parts_, asked] { return !parts->routes.check_stream(asked); },
                      [parts = parts_] { --parts->connections; });
     }
 
@@ -167,13 +170,13 @@ private:
     void close() {
         error_code ignored;
         stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+        stream_.expires_after(drain_time);  // for all of it
         if (!ignored) drain();
     }
 
     void drain() {
         buffer_.clear();
         if (++drained_ > most_drained) return;
-        stream_.expires_after(drain_time);
         stream_.async_read_some(buffer_.prepare(4'096),
                                 [self = shared_from_this()](error_code const& failure, std::size_t) {
                                     if (!failure) self->drain();

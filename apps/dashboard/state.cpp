@@ -225,7 +225,7 @@ std::string state::message(std::string_view seen) const {
     write(set, gone, waits_, "waits", since);
     write(set, gone, clients_, "clients", since);
     return std::string{R"({"whole":)"} + (since == 0 ? "true" : "false") + R"(,"version":")" + version() +
-           R"(","at_ms":)" + std::to_string(at_ms_) + R"(,"left_out":)" + std::to_string(left_out_) + R"(,"set":)" +
+           R"(","left_out":)" + std::to_string(left_out_) + R"(,"set":)" +
            set + R"(},"gone":)" + gone + "}}";
 }
 

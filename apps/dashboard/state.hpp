@@ -27,7 +27,8 @@ public:
 
     // Which state a page has when it has read message(). Another server's state is never taken for this one's.
     [[nodiscard]] std::string version() const { return epoch_ + '.' + std::to_string(version_); }
-    // What a page needs that has `seen`: everything, when that is empty, from elsewhere or too long ago.
+    // What a page needs that has `seen`: everything, when that is empty, from elsewhere or too long ago. The time is
+    // not in it: whoever sends it puts in that of sending.
     [[nodiscard]] std::string message(std::string_view seen) const;
     [[nodiscard]] bool has_seen_all(std::string_view seen) const { return seen == version(); }
 

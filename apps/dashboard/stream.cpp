@@ -21,15 +21,13 @@ constexpr std::size_t most_small = 64 * 1024;  // of samples that wait for a slo
 class stream final : public listener, public std::enable_shared_from_this<stream> {
 public:
     stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string seen,
-           std::chrono::milliseconds write_timeout, std::function<void()> ended)
+           std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended)
         : socket_(std::move(socket)), from_(std::move(from)), seen_(std::move(seen)), write_timeout_(write_timeout),
-          ended_(std::move(ended)), timer_(socket_.get_executor()) {}
+          allowed_(std::move(allowed)), ended_(std::move(ended)), timer_(socket_.get_executor()) {}
 
     void start(std::string head) {
         small_ = std::move(head);
         small_ += "retry: 1000\n\n";
-        if (auto const& why = from_->trouble())
-            send("trouble", boost::json::serialize(boost::json::object{{"trouble", *why}}));
         from_->join(*this);
         listen();
         beat();
@@ -39,6 +37,13 @@ public:
 
     void state_changed() override {
         news_ = true;
+        write();
+    }
+
+    void closed() override { end(); }
+
+    void trouble_changed() override {
+        trouble_news_ = true;
         write();
     }
 
@@ -55,14 +60,16 @@ private:
         if (writing_ || over_) return;
         std::array<asio::const_buffer, 4> parts{};
         outgoing_ = std::exchange(small_, {});
+        if (std::exchange(trouble_news_, false)) outgoing_ += trouble();
         parts[0] = asio::buffer(outgoing_);
         if (news_) {
             news_ = false;
             message_ = from_->message(seen_);
             seen_ = from_->state().version();
-            prefix_ = "event: state\nid: " + seen_ + "\ndata: ";
+            // The time is that of sending, which pages that share the rest do not share.
+            prefix_ = "event: state\nid: " + seen_ + "\ndata: {\"at_ms\":" + std::to_string(from_->now_ms()) + ',';
             parts[1] = asio::buffer(prefix_);
-            parts[2] = asio::buffer(*message_);
+            parts[2] = asio::buffer(*message_) + 1;  // without its own brace
             parts[3] = asio::buffer("\n\n", 2);
         } else if (outgoing_.empty()) {
             return;
@@ -78,6 +85,12 @@ private:
         });
     }
 
+    [[nodiscard]] std::string trouble() const {
+        boost::json::object said{{"trouble", nullptr}};
+        if (auto const& why = from_->trouble()) said["trouble"] = *why;
+        return "event: trouble\ndata: " + boost::json::serialize(said) + "\n\n";
+    }
+
     // A page sends nothing more; what ends is the connection.
     void listen() {
         socket_.socket().async_read_some(asio::buffer(ignored_),
@@ -91,7 +104,10 @@ private:
         timer_.expires_after(heartbeat);
         timer_.async_wait([self = shared_from_this()](error_code const& failure) {
             if (failure || self->over_) return;
-            if (!self->writing_) self->send("beat", "{}");
+            if (!self->allowed_()) return self->end();
+            auto const& from = *self->from_;
+            if (!self->writing_)
+                self->send("beat", from.ready() ? "{\"at_ms\":" + std::to_string(from.now_ms()) + '}' : "{}");
             self->beat();
         });
     }
@@ -109,9 +125,11 @@ private:
     std::shared_ptr<feed> from_;
     std::string seen_;
     std::chrono::milliseconds write_timeout_;
+    std::function<bool()> allowed_;
     std::function<void()> ended_;
     asio::steady_timer timer_;
     bool news_ = false;  // the state is ahead of what was sent
+    bool trouble_news_ = true;  // always said at first: a page may have heard of one that is over
     bool writing_ = false;
     bool over_ = false;
     std::string small_;  // to be sent with the next write
@@ -123,8 +141,9 @@ private:
 }  // namespace
 
 void start_stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string head, std::string seen,
-                  std::chrono::milliseconds write_timeout, std::function<void()> ended) {
-    std::make_shared<stream>(std::move(socket), std::move(from), std::move(seen), write_timeout, std::move(ended))
+                  std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended) {
+    std::make_shared<stream>(std::move(socket), std::move(from), std::move(seen), write_timeout, std::move(allowed),
+                             std::move(ended))
         ->start(std::move(head));
 }
 

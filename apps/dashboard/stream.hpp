@@ -16,8 +16,9 @@
 
 namespace lockstep::dashboard {
 
-// `head` is the response's; `seen` what the page had before (Last-Event-ID). `ended` is called once.
+// `head` is the response's; `seen` what the page had before (Last-Event-ID). `allowed` is asked now and then:
+// a session may end before its pages do. `ended` is called once.
 void start_stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string head, std::string seen,
-                  std::chrono::milliseconds write_timeout, std::function<void()> ended);
+                  std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended);
 
 }  // namespace lockstep::dashboard

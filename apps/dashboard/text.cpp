@@ -115,6 +115,9 @@ std::string readable(std::string_view text) {
 }
 
 std::string host_of(std::string_view authority) {
+    // An IPv6 address as people write it, without brackets, has no port.
+    if (!authority.starts_with('[') && std::ranges::count(authority, ':') > 1)
+        return host_of('[' + std::string{authority} + ']');
     auto const bracket = authority.find(']');
     auto const colon = bracket == std::string_view::npos ? authority.find(':') : authority.find(':', bracket);
     std::string host{authority.substr(0, colon)};

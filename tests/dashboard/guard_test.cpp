@@ -19,7 +19,7 @@ struct dashboard_guard : testing::Test {
     clock::time_point now = clock::now();
 
     std::string cookie() {
-        auto const made = gate.log_in(token, now);
+        auto const made = gate.log_in(token, "192.0.2.1", now);
         auto const& all = made.headers.at(0).second;
         return all.substr(0, all.find(';'));
     }
@@ -56,7 +56,7 @@ TEST_F(dashboard_guard, does_not_take_a_session_that_is_over_changed_or_of_anoth
 }
 
 TEST_F(dashboard_guard, gives_cookies_that_scripts_and_other_sites_do_not_get) {
-    auto const made = gate.log_in(token, now);
+    auto const made = gate.log_in(token, "192.0.2.1", now);
     ASSERT_EQ(made.status, 200U);
     auto const& set = made.headers.at(0).second;
     EXPECT_NE(set.find("HttpOnly"), std::string::npos);
@@ -64,12 +64,50 @@ TEST_F(dashboard_guard, gives_cookies_that_scripts_and_other_sites_do_not_get) {
     EXPECT_EQ(set.find(token), std::string::npos);
 }
 
-TEST_F(dashboard_guard, rests_after_some_wrong_tokens) {
+TEST_F(dashboard_guard, tells_an_address_to_wait_after_some_wrong_tokens) {
     unsigned status = 0;
-    for (int i = 0; i < 20; ++i) status = gate.log_in("wrong", now).status;
+    for (int i = 0; i < 20; ++i) status = gate.log_in("wrong", "192.0.2.1", now).status;
     EXPECT_EQ(status, 429U);
-    EXPECT_EQ(gate.log_in(token, now).status, 429U) << "not even the right one";
-    EXPECT_EQ(gate.log_in(token, now + 31s).status, 200U);
+    EXPECT_EQ(gate.log_in("wrong", "192.0.2.2", now).status, 401U) << "somebody else";
+    EXPECT_EQ(gate.log_in("wrong", "192.0.2.1", now + 31s).status, 401U);
+    EXPECT_EQ(gate.log_in(token, "192.0.2.1", now).status, 200U) << "whoever has it is not kept out by whoever has not";
+}
+
+TEST_F(dashboard_guard, counts_wrong_bearer_tokens_as_well) {
+    request asked{.authorization = "Bearer wrong", .peer = "192.0.2.1"};
+    EXPECT_EQ(gate.check_reader(asked, now).value().status, 401U);
+    for (int i = 0; i < 20; ++i) (void)gate.check_reader(asked, now);
+    EXPECT_EQ(gate.check_reader(asked, now).value().status, 429U);
+    EXPECT_EQ(gate.log_in("wrong", "192.0.2.1", now).status, 429U);
+    asked.authorization = std::string{"Bearer "} + token;
+    EXPECT_FALSE(gate.check_reader(asked, now));
+}
+
+TEST_F(dashboard_guard, forgets_a_session_that_was_logged_out_and_no_other) {
+    auto const mine = cookie(), other = cookie();
+    EXPECT_TRUE(gate.known({.cookie = mine}, now));
+    EXPECT_EQ(gate.log_out({.cookie = mine}, now).status, 200U);
+    EXPECT_FALSE(gate.known({.cookie = mine}, now));
+    EXPECT_TRUE(gate.known({.cookie = other}, now)) << "of the same second";
+}
+
+TEST_F(dashboard_guard, takes_any_address_as_its_own_when_it_listens_on_all) {
+    auto options = with_token();
+    EXPECT_TRUE(guard{options}.check_host({.host = "192.0.2.7:7717"}));
+    options.any_address = true;
+    guard const wide{options};
+    for (auto const* host : {"192.0.2.7:7717", "[fd00::1]:7717", "[fd00::1]", "localhost"})
+        EXPECT_FALSE(wide.check_host({.host = host})) << host;
+    for (auto const* host : {"", "evil.example", "192.0.2.7.evil.example", "[]", "[evil.example]"})
+        EXPECT_TRUE(wide.check_host({.host = host})) << host;
+}
+
+TEST_F(dashboard_guard, refuses_what_another_page_has_the_browser_read) {
+    for (auto const* site : {"cross-site", "same-site"})
+        EXPECT_EQ(gate.check_site({.host = "localhost", .fetch_site = site}).value().status, 403U) << site;
+    for (auto const* site : {"", "none", "same-origin"})
+        EXPECT_FALSE(gate.check_site({.host = "localhost", .fetch_site = site})) << site;
+    EXPECT_TRUE(gate.check_site({.host = "localhost", .origin = "http://evil.example"}));
 }
 
 TEST_F(dashboard_guard, knows_its_own_names_only) {

@@ -34,7 +34,9 @@ std::string http_answer::header(std::string const& name) const {
     return head.substr(from, head.find("\r\n", from) - from);
 }
 
-http_client::http_client(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+http_client::http_client(std::uint16_t port, int receive_buffer)
+    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (receive_buffer > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(port);

@@ -16,7 +16,7 @@ struct http_answer {
 
 class http_client {
 public:
-    explicit http_client(std::uint16_t port);
+    explicit http_client(std::uint16_t port, int receive_buffer = 0);  // 0: as large as usual
     ~http_client();
     http_client(http_client const&) = delete;
     http_client& operator=(http_client const&) = delete;

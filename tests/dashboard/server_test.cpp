@@ -1,18 +1,12 @@
 // The dashboard's server over plain sockets, in front of a real Redis: what it serves, and above all what it does not.
-#include "dashboard/server.hpp"
-
-#include "http_client.hpp"
+#include "server_fixture.hpp"
 #include "support/eventually.hpp"
-#include "support/redis_server.hpp"
 
 #include <lockstep/error.hpp>
-#include <lockstep/mutex.hpp>
 
 #include <gmock/gmock.h>
-#include <boost/json.hpp>
 
 #include <memory>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -20,39 +14,10 @@ namespace lockstep::test {
 namespace {
 
 using namespace std::chrono_literals;
-using dashboard::server_options;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-namespace json = boost::json;
-
-constexpr char const* token = "a-token-of-some-length";
-
-struct dashboard_server : testing::Test {
-    dashboard::server& start(server_options options = {}) {
-        options.port = 0;
-        page.emplace(backend, std::move(options));
-        return *page;
-    }
-    std::uint16_t port() { return page->port(); }
-    json::value session(std::string const& extra = "") { return json::parse(get(port(), "/api/session", extra).body); }
-    std::string csrf(std::string const& extra = "") { return std::string{session(extra).at("csrf").as_string()}; }
-    std::string csrf_line(std::string const& extra = "") { return "X-Lockstep-CSRF: " + csrf(extra) + "\r\n"; }
-    // The hold of `name` as an order names it.
-    std::string order(std::string const& name, bool force) {
-        auto const all = eye.active(name);
-        return json::serialize(json::object{
-            {"name", name}, {"kind", "lock"}, {"hold", all.at(0).id}, {"force", force}, {"reason", "a test"}});
-    }
-
-    redis_server redis;
-    client observer{{.url = redis.url(), .name = "dashboard", .command_timeout = 2s}};
-    client worker{{.url = redis.url(), .name = "worker"}};
-    lockstep::monitor eye{observer};
-    dashboard::monitor_backend backend{observer};
-    std::optional<dashboard::server> page;
-};
 
 TEST_F(dashboard_server, serves_the_page_with_headers_that_keep_it_to_itself) {
     start();
@@ -111,47 +76,10 @@ TEST_F(dashboard_server, says_how_it_is_to_probes_and_to_prometheus) {
     EXPECT_THAT(metrics.header("Content-Type"), StartsWith("text/plain; version=0.0.4"));
     EXPECT_THAT(metrics.body, HasSubstr("# TYPE lockstep_"));
     redis.kill9();
-    EXPECT_EQ(get(port(), "/healthz").status, 503);
+    EXPECT_TRUE(eventually([&] { return get(port(), "/healthz").status == 503; })) << "an answer lasts a second";
 }
 
 // ---- the stream ----
-
-struct follower {
-    explicit follower(std::uint16_t port, std::string const& seen = "") : peer(port) {
-        peer.send("GET /api/stream?seen=" + seen + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    }
-    // The next message of the state.
-    json::value next(std::chrono::milliseconds timeout = 10s) {
-        if (!peer.read_until("event: state", timeout)) return nullptr;
-        auto const rest = peer.received().substr(peer.received().find("event: state"));
-        auto const data = rest.find("data: ");
-        if (data == std::string::npos || rest.find("\n\n", data) == std::string::npos) {
-            if (!peer.read_until("}}\n\n", timeout)) return nullptr;
-            return next(timeout);
-        }
-        auto const end = rest.find("\n\n", data);
-        auto text = rest.substr(data + 6, end - data - 6);
-        peer.forget_until(end + peer.received().find("event: state") + 2);
-        return json::parse(text);
-    }
-    // Until one says what is wanted.
-    template <class Condition>
-    bool hears(Condition const& wanted) {
-        for (auto const until = std::chrono::steady_clock::now() + 10s; std::chrono::steady_clock::now() < until;) {
-            auto const message = next();
-            if (message.is_null()) return false;
-            if (wanted(message)) return true;
-        }
-        return false;
-    }
-    http_client peer;
-};
-
-bool has_hold(json::value const& said, std::string_view name) {
-    auto const& holds = said.at("set").at("holds").as_array();
-    return std::any_of(holds.begin(), holds.end(),
-                       [&](json::value const& one) { return one.at("name").as_string() == name; });
-}
 
 TEST_F(dashboard_server, streams_everything_first_and_then_what_changes) {
     auto const first = mutex{worker, "first"}.acquire();
@@ -187,15 +115,16 @@ TEST_F(dashboard_server, sends_only_what_is_new_to_a_page_that_comes_back) {
 }
 
 TEST_F(dashboard_server, is_not_held_up_by_a_page_that_reads_nothing) {
-    start({.write_timeout = 500ms});
+    start({.max_streams = 2, .write_timeout = 500ms});
     std::vector<lease> held;
     for (int i = 0; i < 3'000; ++i) held.push_back(mutex{worker, std::string(400, 'x') + std::to_string(i)}.acquire());
-    http_client lazy{port()};  // several MB, more than the socket takes, and never read
+    http_client lazy{port(), 4'096};  // several MB, more than the sockets take, and never read
     lazy.send("GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
     follower quick{port()};
     ASSERT_FALSE(quick.next().is_null());
     auto const another = mutex{worker, "another"}.acquire();
     EXPECT_TRUE(quick.hears([](json::value const& said) { return has_hold(said, "another"); }));
+    EXPECT_TRUE(eventually([&] { return get(port(), "/api/stream").status == 200; })) << "its place is free again";
 }
 
 TEST_F(dashboard_server, reads_nothing_from_redis_while_nobody_looks) {
@@ -282,6 +211,27 @@ TEST_F(dashboard_server, lets_in_whoever_logs_in) {
     auto const cookie = "Cookie: " + set.substr(0, set.find(';')) + "\r\n";
     EXPECT_EQ(get(port(), "/api/snapshot", cookie).status, 200);
     EXPECT_TRUE(session(cookie).at("known").as_bool());
+}
+
+TEST_F(dashboard_server, ends_the_stream_of_whoever_logs_out) {
+    start({.token = token});
+    auto const set = post(port(), "/api/login", std::string{R"({"token": ")"} + token + "\"}").header("Set-Cookie");
+    auto const cookie = "Cookie: " + set.substr(0, set.find(';')) + "\r\n";
+    http_client page_of{port()};
+    page_of.send("GET /api/stream HTTP/1.1\r\nHost: localhost\r\n" + cookie + "\r\n");
+    ASSERT_TRUE(page_of.read_until("event: state"));
+    EXPECT_EQ(post(port(), "/api/logout", "{}", cookie).status, 200);
+    EXPECT_EQ(get(port(), "/api/snapshot", cookie).status, 401);
+    EXPECT_TRUE(page_of.closed(20s));
+}
+
+TEST_F(dashboard_server, lets_no_page_of_another_site_read) {
+    start();
+    for (auto const* path : {"/api/session", "/api/snapshot", "/api/stream", "/metrics"}) {
+        EXPECT_EQ(get(port(), path, "Sec-Fetch-Site: cross-site\r\n").status, 403) << path;
+        EXPECT_EQ(get(port(), path, "Origin: http://evil.example\r\n").status, 403) << path;
+    }
+    EXPECT_EQ(get(port(), "/", "Sec-Fetch-Site: cross-site\r\n").status, 200) << "a link to the page is fine";
 }
 
 // ---- what may be done ----
@@ -402,7 +352,8 @@ TEST_F(dashboard_server, says_what_is_wrong_when_redis_is_away) {
     follower page_of{port()};
     ASSERT_FALSE(page_of.next().is_null());
     redis.kill9();
-    EXPECT_TRUE(page_of.peer.read_until("event: trouble", 30s));
+    EXPECT_TRUE(page_of.peer.read_until(R"({"trouble":")", 30s));
+    page_of.peer.forget_until(page_of.peer.received().find(R"({"trouble":")"));
     redis.restart();
     EXPECT_TRUE(page_of.peer.read_until(R"({"trouble":null})", 30s));
 }
@@ -412,10 +363,7 @@ TEST_F(dashboard_server, ends_at_once_with_pages_that_follow) {
     follower page_of{port()};
     ASSERT_FALSE(page_of.next().is_null());
     page->stop();
-    EXPECT_TRUE([&] {
-        page.reset();
-        return page_of.peer.closed();
-    }());
+    EXPECT_TRUE(page_of.peer.closed()) << "before it is gone";
 }
 
 }  // namespace

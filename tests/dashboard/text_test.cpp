@@ -27,6 +27,7 @@ TEST(dashboard_text, takes_the_host_without_its_port) {
     EXPECT_EQ(host_of("LocalHost:7717"), "localhost");
     EXPECT_EQ(host_of("[::1]:7717"), "[::1]");
     EXPECT_EQ(host_of("[::1]"), "[::1]");
+    EXPECT_EQ(host_of("FD00::1"), "[fd00::1]") << "as people give it to --allow-host";
     EXPECT_EQ(host_of("localhost.evil.example:80"), "localhost.evil.example");
     EXPECT_EQ(host_of(""), "");
 }

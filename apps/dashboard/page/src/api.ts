@@ -1,4 +1,5 @@
 // Requests to the server this page came from, and the stream of what changes.
+import { heard } from './clock';
 import { model } from './model';
 import type { AuditEntry, Explanation, Health, HistoryEntry, Sample, Session, StateMessage, Statistics } from './types';
 
@@ -70,7 +71,10 @@ export function follow(): void {
   on('sample', (data) => model.addSample(JSON.parse(data) as Sample));
   on('trouble', (data) => model.set('trouble', (JSON.parse(data) as { trouble: string | null }).trouble));
   on('audit', () => model.set('auditAsked', model.auditAsked + 1));
-  on('beat', () => {});
+  on('beat', (data) => {
+    const { at_ms } = JSON.parse(data) as { at_ms?: number };
+    if (at_ms !== undefined) heard(at_ms);
+  });
   mine.onopen = () => {
     lastWord = Date.now();
     // Another server may be there now, with another csrf token; and it may want to know who we are.

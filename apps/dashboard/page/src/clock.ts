@@ -5,7 +5,8 @@ let known = false;
 export function heard(serverMs: number): void {
   const seen = serverMs - Date.now();
   // A message can be late, never early: the largest difference is the best one, but let it drift.
-  offset = known ? Math.max(seen, offset - 5) : seen;
+  // One that is off by more than a second was wrong from the start, or somebody has set a clock.
+  offset = known && Math.abs(seen - offset) < 1000 ? Math.max(seen, offset - 5) : seen;
   known = true;
 }
 export const now = () => Date.now() + offset;

@@ -43,7 +43,8 @@ class Model {
   private listeners = new Set<() => void>();
   private due = 0;
   private drawn = 0;
-  private ringsAt = 0;
+  private ringsAt = -Infinity; // the page's own clock begins at 0: the first search is not too soon
+  private ringsDue = 0;
 
   client(id: string): Client {
     return this.clients.get(id) ?? { id, name: '', host: '', pid: 0, version: '', since_ms: 0, connected: false, held: 0, waiting: 0 };
@@ -155,7 +156,18 @@ class Model {
     for (const one of this.holds.values()) if (one.stale) this.stale += 1;
     this.waiting = 0;
     for (const one of this.waits.values()) this.waiting += one.waiters;
-    if (performance.now() - this.ringsAt < 1000 && this.deadlocks.length === 0) return;
+    const wait = this.ringsAt + 1000 - performance.now();
+    if (wait <= 0 || this.deadlocks.length > 0) return this.findRings();
+    // The last change may be the one that closes a ring.
+    this.ringsDue ||= window.setTimeout(() => {
+      this.findRings();
+      this.changed();
+    }, wait);
+  }
+
+  private findRings(): void {
+    clearTimeout(this.ringsDue);
+    this.ringsDue = 0;
     this.ringsAt = performance.now();
     const before = new Set(this.deadlocks.map((ring) => ring.id));
     this.deadlocks = rings(this.holdsOf, this.waits.values());

@@ -6,6 +6,7 @@ export interface Ring {
   id: string;
   clients: string[];
   things: string[]; // keys of what they wait for
+  possible: boolean; // one of them has several holders: another may let go first
 }
 
 export function rings(holdsOf: Map<string, Hold[]>, waits: Iterable<Wait>): Ring[] {
@@ -27,7 +28,8 @@ export function rings(holdsOf: Map<string, Hold[]>, waits: Iterable<Wait>): Ring
     const things = new Set<string>();
     for (const one of part) for (const [to, keys] of next.get(one) ?? []) if (inside.has(to)) for (const key of keys) things.add(key);
     const clients = [...part].sort();
-    found.push({ id: clients.join(' '), clients, things: [...things] });
+    const possible = [...things].some((key) => key.startsWith('semaphore:') || (holdsOf.get(key)?.length ?? 0) > 1);
+    found.push({ id: clients.join(' '), clients, things: [...things], possible });
   }
   return found;
 }

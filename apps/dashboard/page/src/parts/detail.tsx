@@ -13,17 +13,16 @@ import { Records, Timeline } from './timeline';
 interface More {
   statistics: Statistics[];
   why: Explanation | null;
-  history: HistoryEntry[];
+  history: HistoryEntry[] | null; // null: not read
   until: number;
   failed: string;
 }
-const nothing: More = { statistics: [], why: null, history: [], until: 0, failed: '' };
+const nothing: More = { statistics: [], why: null, history: null, until: 0, failed: '' };
 const lookAgain = 2000;
 
 // What is asked for rather than pushed: again every two seconds while it is open and in sight.
-function useMore(of: Thing | undefined): More {
+function useMore(name: string): More {
   const [more, set] = useState<More>(nothing);
-  const name = of ? asked(of) : '';
   useEffect(() => {
     set(nothing);
     if (!name) return;
@@ -37,7 +36,7 @@ function useMore(of: Thing | undefined): More {
         set({
           statistics: statistics.status === 'fulfilled' ? statistics.value : [],
           why: why.status === 'fulfilled' ? why.value : null,
-          history: history.status === 'fulfilled' ? history.value : [],
+          history: history.status === 'fulfilled' ? history.value : null,
           until: now(),
           failed: failed ? (failed.reason as Error).message : '',
         });
@@ -59,7 +58,6 @@ export function Detail({ open }: { open: string }) {
   const last = useRef<Thing>();
   if (known) last.current = known;
   const of = known ?? (last.current && thingKey(last.current) === open ? last.current : undefined);
-  const more = useMore(of);
   const [acting, setActing] = useState<{ action: Action; hold: Hold } | null>(null);
   const [said, setSaid] = useState('');
   useEffect(() => setSaid(''), [open]);
@@ -67,6 +65,8 @@ export function Detail({ open }: { open: string }) {
   const colon = open.indexOf(':');
   const name = of?.name ?? open.slice(colon + 1);
   const kind = of?.kind ?? open.slice(0, colon);
+  const more = useMore(asked(of ?? { name })); // what is not there now may have been
+  const records = more.history?.filter((one) => one.kind === kind);
   const holds = model.holdsOf.get(open) ?? [];
   const waits = model.waitsOf.get(open) ?? [];
   return (
@@ -98,8 +98,8 @@ export function Detail({ open }: { open: string }) {
         <Numbers all={more.statistics.filter((one) => one.name !== '' && one.kind === kind)} />
         <section>
           <h3>History</h3>
-          <Timeline records={more.history} until={more.until} />
-          {more.history.length > 0 && <Records records={more.history} />}
+          {records ? <Timeline records={records} until={more.until} /> : <p class="muted">{more.failed ? 'It could not be read.' : 'Loading…'}</p>}
+          {records && records.length > 0 && <Records records={records} />}
         </section>
         {more.failed && <p class="failure">{more.failed}</p>}
       </div>

@@ -17,6 +17,14 @@ export function barsOf(records: HistoryEntry[], until: number): Bar[] {
   const bars: Bar[] = [];
   for (const one of records) {
     if (one.what === 'acquired') {
+      if (one.use === 'owner' || one.use === 'writer') {
+        // It has it alone: whoever still seemed to hold it died without a word. A record that comes late says better.
+        for (const old of open.values()) {
+          if (old.end !== 'open' || BigInt(old.fence) >= BigInt(one.fence)) continue;
+          old.to = one.at_ms;
+          old.end = 'lost';
+        }
+      }
       const bar: Bar = { owner: one.owner, waited: one.at_ms - one.waited_us / 1000, from: one.at_ms, to: until, end: 'open', fence: String(one.fence) };
       open.set(one.hold, bar);
       bars.push(bar);

@@ -20,7 +20,7 @@ export function Graph() {
         <p key={ring.id} class="deadlock" role="alert">
           <Icon name="warn" />
           <span>
-            Deadlock: {ring.clients.map((id) => `${clientLabel(model.client(id))} (${model.client(id).pid})`).join(', ')} wait for each other over{' '}
+            {ring.possible ? 'Possible deadlock' : 'Deadlock'}: {ring.clients.map((id) => `${clientLabel(model.client(id))} (${model.client(id).pid})`).join(', ')} wait for each other over{' '}
             {ring.things.map((key) => key.slice(key.indexOf(':') + 1)).join(', ')}
           </span>
         </p>

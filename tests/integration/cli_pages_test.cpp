@@ -63,7 +63,7 @@ protected:
 };
 
 TEST_F(cli_pages, the_man_page_has_every_sub_command_and_option) {
-    auto page = content_of(folder() + "man/lockstep.1");
+    auto page = file_content(folder() + "man/lockstep.1");
     page = std::regex_replace(page, std::regex{"\\\\-"}, "-");
     auto const expect_options = [&](std::vector<std::string> const& path) {
         for (auto const& option : options_in(help(path))) {
@@ -86,7 +86,7 @@ TEST_F(cli_pages, the_man_page_has_every_sub_command_and_option) {
 
 TEST_F(cli_pages, the_man_page_and_the_help_have_every_exit_code) {
     using lockstep::cli::exit_code;
-    auto const page = content_of(folder() + "man/lockstep.1");
+    auto const page = file_content(folder() + "man/lockstep.1");
     auto const text = help({});
     for (auto const code : {exit_code::ok, exit_code::no, exit_code::usage, exit_code::unavailable, exit_code::internal, exit_code::system, exit_code::lost,
                             exit_code::server, exit_code::denied, exit_code::unsuitable}) {

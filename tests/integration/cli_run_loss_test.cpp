@@ -43,7 +43,7 @@ protected:
         }
     }
     static std::string state(pid_t of) {
-        auto const text = content_of("/proc/" + std::to_string(of) + "/stat");
+        auto const text = file_content("/proc/" + std::to_string(of) + "/stat");
         return text.empty() ? "gone" : text.substr(text.rfind(')') + 2, 1);
     }
     std::string key(std::string const& kind) { return "lockstep:{x}:" + kind; }
@@ -100,8 +100,8 @@ TEST_F(cli_run_loss, stops_its_command_though_nobody_hears_what_it_says) {
         child_process program{{"bash", "-c", script, "bash", program_path("lockstep"), "--redis", server.url(),
                                "run", "--ttl", "600ms", "--kill-after", "200ms", "x", "--", "sh", "-c",
                                "sh -c 'trap \"\" TERM; while :; do sleep 0.02; done' & echo $! $$ > " + file.string() + "; wait"}};
-        ASSERT_TRUE(eventually([&] { return content_of(file).find('\n') != std::string::npos; }));
-        std::istringstream pids{content_of(file)};
+        ASSERT_TRUE(eventually([&] { return file_content(file).find('\n') != std::string::npos; }));
+        std::istringstream pids{file_content(file)};
         pid_t one = 0, two = 0;
         pids >> one >> two;
         ASSERT_GT(one, 1);
@@ -118,15 +118,15 @@ TEST_F(cli_run_loss, stops_all_of_the_group_when_the_command_is_stopped) {
                           "(while :; do echo . >> " + file.string() + "; sleep 0.02; done) & echo $$; wait"});
     auto const leader = std::stoi(program.read_line().value_or("0"));
     ASSERT_GT(leader, 1);
-    ASSERT_TRUE(eventually([&] { return !content_of(file).empty(); }));
+    ASSERT_TRUE(eventually([&] { return !file_content(file).empty(); }));
     ::kill(leader, SIGSTOP);
     // Where a shell could continue it, it is stopped too; elsewhere it lets the command go on at once.
     ASSERT_TRUE(eventually([&] { return state(program.pid()) == "T" || state(leader) != "T"; }));
-    auto const before = content_of(file).size();
+    auto const before = file_content(file).size();
     if (state(program.pid()) == "T") {
         // It is stopped too, and does not renew: others may have the lock soon.
         EXPECT_TRUE(eventually([&] { return run({"run", "-n", "x", "--", "true"}).code == 0; }, 20s));
-        EXPECT_LE(content_of(file).size(), before + 4) << "nothing of it goes on";
+        EXPECT_LE(file_content(file).size(), before + 4) << "nothing of it goes on";
     }
 }
 

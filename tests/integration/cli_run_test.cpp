@@ -221,7 +221,7 @@ TEST_F(cli_run, loses_no_count_where_many_count) {
     std::vector<child_process> all;
     for (int i = 0; i != 8; ++i) all.emplace_back(std::vector<std::string>{"sh", script});
     for (auto& one : all) EXPECT_EQ(one.wait(40s)->code, 0);
-    EXPECT_EQ(content_of(counter), "80\n");
+    EXPECT_EQ(file_content(counter), "80\n");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "support/child_process.hpp"
 #include "support/eventually.hpp"
+#include "support/file_content.hpp"
 #include "support/program_path.hpp"
 #include "support/redis_server.hpp"
 #include "support/scratch_dir.hpp"
@@ -30,11 +31,6 @@ struct outcome {
     int signal = 0;
     std::string text;  // stdout and stderr
 };
-
-inline std::string content_of(std::filesystem::path const& file) {
-    std::ifstream in{file, std::ios::binary};
-    return {std::istreambuf_iterator<char>{in}, {}};
-}
 
 class cli : public testing::Test {
 protected:

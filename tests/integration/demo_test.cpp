@@ -1,6 +1,7 @@
 // The demo as a script sees it: it ends in time, some workers died, nothing was violated, and nothing is left.
 #include "support/child_process.hpp"
 #include "support/eventually.hpp"
+#include "support/file_content.hpp"
 #include "support/program_path.hpp"
 #include "support/scratch_dir.hpp"
 
@@ -8,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 
 namespace lockstep::test {
 namespace {
@@ -36,8 +36,7 @@ protected:
     int relatives() {
         int count = 0;
         for (auto const& entry : std::filesystem::directory_iterator{"/proc"}) {
-            std::ifstream in{entry.path() / "environ", std::ios::binary};
-            std::string const text{std::istreambuf_iterator<char>{in}, {}};
+            auto const text = file_content(entry.path() / "environ");
             count += text.find("TMPDIR=" + folder.path().string()) != std::string::npos ? 1 : 0;
         }
         return count;

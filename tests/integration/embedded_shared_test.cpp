@@ -119,8 +119,7 @@ TEST_F(shared_server, keeps_no_descriptor_and_no_environment_of_the_program_that
     write_end.close();
     char byte = 0;
     EXPECT_EQ(::read(read_end.get(), &byte, 1), 0) << "someone else has the write end";
-    std::ifstream file{"/proc/" + std::to_string(pid()) + "/environ"};
-    std::string const environment{std::istreambuf_iterator<char>{file}, {}};
+    auto const environment = file_content("/proc/" + std::to_string(pid()) + "/environ");
     EXPECT_EQ(environment.find("hunter2"), std::string::npos);
     ::unsetenv("LOCKSTEP_TEST_SECRET");
 }

@@ -3,6 +3,7 @@
 
 #include "support/child_process.hpp"
 #include "support/eventually.hpp"
+#include "support/file_content.hpp"
 #include "support/program_path.hpp"
 #include "support/raw_client.hpp"
 #include "support/scratch_dir.hpp"
@@ -71,8 +72,7 @@ inline std::set<std::string> tcp_sockets() {
 inline int servers_in(std::string const& directory) {
     int count = 0;
     for (auto const& entry : fs::directory_iterator{"/proc"}) {
-        std::ifstream file{entry.path() / "cmdline"};
-        std::string const title{std::istreambuf_iterator<char>{file}, {}};
+        auto const title = file_content(entry.path() / "cmdline");
         if (title.find("-server") != std::string::npos &&
             title.find("unixsocket:" + directory + "/") != std::string::npos)
             ++count;

@@ -83,7 +83,7 @@ void measure(settings const& chosen) {
     chosen.progress(name);
     whole_process(all, name);
     chosen.progress("");
-    chosen.json ? rows.print_json() : rows.print_table();
+    rows.print(chosen);
 }
 
 }  // namespace

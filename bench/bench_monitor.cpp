@@ -124,8 +124,7 @@ void measure(settings const& chosen) {
     run("64 pairs at once", [&](auto& name) { cost_of_being_seen(all, name); });
     run("active() of 10000 holds", [&](auto& name) { cost_of_looking(all, name, 10'000); });
     chosen.progress("");
-    if (rows.empty()) throw std::runtime_error("no case has \"" + chosen.only + "\" in its name");
-    chosen.json ? rows.print_json() : rows.print_table();
+    rows.print(chosen);
 }
 
 }  // namespace

@@ -39,8 +39,7 @@ void measure(settings const& wanted) {
     run("hand-off", [&](auto& name) { hand_off(all, name); });
     run("delay", [&](auto& name) { deaths(all, name); });
     chosen.progress("");
-    if (rows.empty()) throw std::runtime_error("no case has \"" + chosen.only + "\" in its name");
-    chosen.json ? rows.print_json() : rows.print_table();
+    rows.print(chosen);
 }
 
 }  // namespace

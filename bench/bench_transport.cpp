@@ -377,8 +377,7 @@ void measure(settings const& chosen) {
     run("client CPU", [&](auto& name) { client_cpu(all, name); });
     run("parked request", [&](auto& name) { parked_memory(all, name); });
     chosen.progress("");
-    if (rows.empty()) throw std::runtime_error("no case has \"" + chosen.only + "\" in its name");
-    chosen.json ? rows.print_json() : rows.print_table();
+    rows.print(chosen);
 }
 
 }  // namespace

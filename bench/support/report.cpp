@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <stdexcept>
 
 namespace lockstep::bench {
 namespace {
@@ -51,6 +52,11 @@ bool row::ok() const noexcept {
         case bar_kind::value_at_most: return value <= bar;
     }
     return false;
+}
+
+void report::print(settings const& chosen) const {
+    if (empty()) throw std::runtime_error("no case has \"" + chosen.only + "\" in its name");
+    chosen.json ? print_json() : print_table();
 }
 
 void report::print_table() const {

@@ -3,6 +3,7 @@
 // The rows of a bench: a table for people, JSON for programs.
 
 #include "support/measurement.hpp"
+#include "support/settings.hpp"
 
 #include <optional>
 #include <string>
@@ -32,10 +33,13 @@ public:
 
     void add(row one) { rows_.push_back(std::move(one)); }
     bool empty() const noexcept { return rows_.empty(); }
+    /// As the settings want it. Throws where no case had the name that was asked for.
+    void print(settings const& chosen) const;
+
+private:
     void print_table() const;
     void print_json() const;
 
-private:
     std::string bench_;
     std::vector<row> rows_;
 };

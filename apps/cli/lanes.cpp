@@ -26,26 +26,45 @@ std::vector<span>& lane_of(drawing& all, std::string const& owner) {
     return all.emplace_back(owner, std::vector<span>{}).second;
 }
 
-/// A hold is open from its `acquired` to its end, or to the end of the records.
+struct open_hold {
+    std::string owner;
+    std::uint64_t fence;
+    time_point from, to;
+    bool gone = false;  // another had it alone afterwards: its owner died without a word
+};
+
+/// A hold is open from its `acquired` to its end, or to the next that has it alone, or to the end of the records.
 drawing spans_of(std::vector<history_entry> const& records, time_point last) {
     drawing all;
-    std::map<std::string, std::pair<std::string, time_point>> held;  // by hold: owner and since when
+    std::map<std::string, open_hold> held;  // by hold
     for (auto const& one : records) {
         auto& lane = lane_of(all, one.owner);
         auto const waited = std::chrono::duration_cast<time_point::duration>(one.waited);
         if (one.what == "acquired") {
             if (one.waited.count() > 1000) lane.push_back({one.at - waited, one.at, '-'});
-            held[one.hold] = {one.owner, one.at};
+            if (one.use == "owner" || one.use == "writer") {
+                for (auto& [hold, old] : held) {
+                    if (old.gone || old.fence >= one.fence) continue;
+                    old.to = one.at;
+                    old.gone = true;
+                }
+            }
+            held[one.hold] = {.owner = one.owner, .fence = one.fence, .from = one.at, .to = last};
         } else if (one.what == "timed_out" || one.what == "cancelled") {
             lane.push_back({one.at - waited, one.at, '-'});
         } else if (one.what == "released" || one.what == "lost") {
-            auto const since = held.contains(one.hold) ? held[one.hold].second : one.at - std::chrono::duration_cast<time_point::duration>(one.held);
-            lane.push_back({since, one.at, '#'});
+            auto const known = held.find(one.hold);
+            auto const held_for = std::chrono::duration_cast<time_point::duration>(one.held);
+            lane.push_back({known != held.end() ? known->second.from : one.at - held_for, one.at, '#'});
             if (one.what == "lost") lane.push_back({one.at, one.at, '!'});
             held.erase(one.hold);
         }
     }
-    for (auto const& [hold, open] : held) lane_of(all, open.first).push_back({open.second, last, '#'});
+    for (auto const& [hold, open] : held) {
+        auto& lane = lane_of(all, open.owner);
+        lane.push_back({open.from, open.to, '#'});
+        if (open.gone) lane.push_back({open.to, open.to, '!'});
+    }
     return all;
 }
 

@@ -55,12 +55,8 @@ test(`${locks} locks with ${rate} changes a second`, { timeout: 170_000 }, async
   const [began, busy] = [Date.now(), await spent()];
   await watchInteractions(page);
   const first = await lastSample(page);
-  let clicks = 0;
   for (let round = 0; round < rounds; round += 1) {
-    for (const view of ['clients', 'graph', 'plots', 'log', 'locks']) {
-      await page.click(`.rail a[href="#/${view}"]`);
-      clicks += 1;
-    }
+    for (const view of ['clients', 'graph', 'plots', 'log', 'locks']) await page.click(`.rail a[href="#/${view}"]`);
     await page.locator('.row').first().waitFor();
     await page.click('#search');
     await page.keyboard.type('load/a0012', { delay: 40 });
@@ -93,7 +89,6 @@ test(`${locks} locks with ${rate} changes a second`, { timeout: 170_000 }, async
   };
   for (const one of seen.slow.sort((a, b) => b[0] - a[0]).slice(0, 8)) console.log(`# slow ${JSON.stringify(one)}`);
   console.log(`# figures ${JSON.stringify(figures)}`);
-  assert.ok(clicks > 0);
   assert.ok(figures.max_ms < 10_000, 'usable, even on a machine that is busy with other tests');
   assert.deepEqual(world.problems, []);
   for (const { process } of crowd) await process.kill();

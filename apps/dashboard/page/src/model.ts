@@ -173,7 +173,7 @@ class Model {
     this.deadlocks = rings(this.holdsOf, this.waits.values());
     for (const ring of this.deadlocks) {
       if (before.has(ring.id)) continue;
-      this.say({ what: 'deadlock', detail: ring.clients.map((id) => this.client(id).name || id).join(' → ') });
+      this.say({ what: 'deadlock', detail: `${ring.possible ? 'possible: ' : ''}${ring.clients.map((id) => this.client(id).name || id).join(' → ')}` });
     }
   }
 

@@ -94,7 +94,7 @@ function Rail({ at }: { at: View }) {
         <a key={view} href={`#/${view}`} class={view === at ? 'on' : ''} aria-current={view === at ? 'page' : undefined}>
           <Icon name={view as IconName} />
           <span>{titles[view]}</span>
-          {view === 'graph' && model.deadlocks.length > 0 && <b class="badge" aria-label={`${model.deadlocks.length} deadlocks`}>{model.deadlocks.length}</b>}
+          {view === 'graph' && model.deadlocks.length > 0 && <b class="badge" aria-label={`${model.deadlocks.length} rings of waiting`}>{model.deadlocks.length}</b>}
         </a>
       ))}
     </nav>

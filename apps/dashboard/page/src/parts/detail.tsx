@@ -217,7 +217,7 @@ function Why({ of }: { of: Explanation | null }) {
       {of.cycles.map((ring, i) => (
         <p key={i} class="deadlock" role="alert">
           <Icon name="warn" />
-          <span>Deadlock: {ring.map((link) => clientLabel(link.waiter)).join(' → ')} → {ring[0] ? clientLabel(ring[0].waiter) : ''}</span>
+          <span>Deadlock, unless one of them has another thread that lets go: {ring.map((link) => clientLabel(link.waiter)).join(' → ')} → {ring[0] ? clientLabel(ring[0].waiter) : ''}</span>
         </p>
       ))}
       <pre class="why">{of.text.trim()}</pre>

@@ -19,6 +19,8 @@
 #include <lockstep/mutex.hpp>
 #include <lockstep/options.hpp>
 #include <lockstep/recursive_mutex.hpp>
+#include <lockstep/redlock.hpp>
+#include <lockstep/redlock_lease.hpp>
 #include <lockstep/reply.hpp>
 #include <lockstep/request.hpp>
 #include <lockstep/session.hpp>

@@ -1,0 +1,86 @@
+#pragma once
+
+// One node's part in a hold: the request that is under way there, one at a time, and what is known of the node.
+//
+// Requests begin and end in turns of the node. A new one takes the place of one that has not been answered: that can still run, but before
+// the new one, because both take the same connection; unless it breaks in between. Then nobody knows, and the node is in doubt: what
+// is released there is released a second time, a while later.
+
+#include "redis/operation.hpp"
+
+#include <chrono>
+#include <cstdint>
+
+namespace lockstep::quorum {
+
+class grip;
+
+enum class request : std::uint8_t {
+    set,      ///< SET key token NX PX ttl
+    acquire,  ///< the same by redlock_acquire.lua: several keys, fences, who waits
+    fence,    ///< redlock_fence.lua
+    extend,   ///< compare_and_extend.lua
+    remove,   ///< compare_and_delete.lua, or redlock_release.lua
+};
+
+struct assignment {
+    request what = request::set;
+    std::chrono::milliseconds ttl{0};
+    redis::reactor::clock::time_point deadline{};
+    std::uint64_t fence = 0;
+    std::uint32_t round = 0;
+};
+
+class leg final : public redis::operation {
+public:
+    leg() noexcept : successor_(*this) {}
+    ~leg() { withdraw(); }
+
+    void belong(grip& of, std::size_t node) noexcept {
+        of_ = &of;
+        node_ = node;
+    }
+    std::size_t node() const noexcept { return node_; }
+
+    // In turns of home:
+    /// Asks the node, instead of what it is being asked.
+    void ask(assignment const& order);
+
+    // Under the hold's lock:
+    bool busy = false;      ///< something is under way
+    bool in_doubt = false;  ///< something may run there that nobody waits for any more
+    bool refused = false;   ///< its last answer was that it does not have our token
+
+private:
+    friend class grip;
+
+    /// Brings the next request into a turn of the node, where the one before can be abandoned.
+    class successor final : public redis::arrival {
+    public:
+        explicit successor(leg& self) noexcept : self_(self) {}
+        ~successor() = default;
+        void arrive() noexcept override;
+        void fire() noexcept override {}
+        leg& self_;
+    };
+
+    void start(assignment const& what);  // in a turn of the node, or idle
+    void doubt() noexcept;               // in a turn of the node
+    std::uint64_t connects() const noexcept;
+    void encode(resp::output& out) override;
+    void complete(reply_view answer) noexcept override;
+    void fail(errc reason, std::string_view why) noexcept override;
+    bool use_full_script() noexcept override { return !std::exchange(whole_script_, true); }
+
+    grip* of_ = nullptr;
+    std::size_t node_ = 0;
+    assignment now_;
+    assignment next_;              // under the hold's lock
+    bool next_is_posted_ = false;  // likewise
+    std::uint64_t doubted_at_ = 0;  // likewise: how often the node had been connected then
+    bool running_ = false;         // likewise: the operation has begun and not ended
+    bool whole_script_ = false;
+    successor successor_;
+};
+
+}  // namespace lockstep::quorum

@@ -166,7 +166,7 @@ void room::look_again(outcome const& how) {
     nanoseconds pause = retry_pause(waiting_.front().what()->how);
     if (how.split) {  // those who got a part of it give that back right now: the next time not at the same moment
         pause = milliseconds{1} + milliseconds{base::random_below(4U << std::min(splits_++, 5U))};
-    } else if (how.heard) {
+    } else if (how.heard && waiting_.front().what()->how.attempts == 0) {
         auto const look = how.left.count() > 0 ? std::min(how.left + milliseconds{1}, longest_look) : longest_look;
         pause = std::chrono::duration_cast<nanoseconds>(look * (1 + 0.2 * base::random_unit()));
     }

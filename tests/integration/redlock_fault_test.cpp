@@ -1,0 +1,227 @@
+// Redlock while nodes die, hang, forget, and lose replies.
+#include "redlock_support.hpp"
+
+#include "scripts/all.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+namespace lockstep::test {
+namespace {
+
+using testing::HasSubstr;
+
+class redlock_faults : public testing::Test {
+protected:
+    redlock_faults() {
+        for (std::size_t i = 0; i != servers.size(); ++i) {
+            proxies.push_back(std::make_unique<fault_proxy>(servers[i].address()));
+            urls.push_back(proxies.back()->url());
+        }
+        nodes.emplace(urls);
+        connect(*nodes);
+        connect(others);
+    }
+
+    server_set servers{5};
+    std::vector<std::unique_ptr<fault_proxy>> proxies;
+    std::vector<std::string> urls;
+    std::optional<redlock_nodes> nodes;       // through the proxies
+    redlock_nodes others{servers.urls()};     // straight
+    redlock_options brief{.ttl = 600ms, .retry_delay = 20ms, .retry_jitter = 10ms};
+};
+
+TEST_F(redlock_faults, goes_on_while_one_and_then_two_of_five_are_dead) {
+    redlock lock{*nodes, "name", {.ttl = 2s}};
+    redlock other{others, "name", {.ttl = 2s}};
+    auto held = lock.acquire();
+    for (std::size_t const victim : {0U, 3U}) {
+        servers[victim].kill9();
+        EXPECT_FALSE(other.try_acquire());
+        EXPECT_TRUE(held.valid());
+        held.release();
+        held = lock.acquire();
+        EXPECT_GE(servers.that_have("name", held.token()), 3U);
+    }
+    EXPECT_FALSE(other.try_acquire_for(3s)) << "more than its ttl";
+    EXPECT_TRUE(held.valid());
+}
+
+TEST_F(redlock_faults, fails_cleanly_when_most_are_dead_and_recovers_when_they_return) {
+    redlock lock{*nodes, "name", brief};
+    redlock other{others, "name", brief};
+    auto held = lock.acquire();
+    auto const stop = held.stop_token();
+    auto const risk = held.at_risk_token();
+    for (std::size_t i = 0; i != 3; ++i) servers[i].kill9();
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+    EXPECT_TRUE(risk.stop_requested());
+    EXPECT_FALSE(held.valid());
+    EXPECT_EQ(ending_of([&] { held.release(); }).reason, errc::lease_lost);
+    EXPECT_EQ(ending_of([&] { static_cast<void>(other.try_acquire()); }).reason, errc::unavailable);
+    auto few = brief;
+    few.attempts = 2;
+    redlock twice{others, "name", few};
+    auto const end = ending_of([&] { static_cast<void>(twice.acquire()); });
+    EXPECT_EQ(end.reason, errc::unavailable);
+    EXPECT_THAT(end.text, HasSubstr("majority of 5 nodes"));
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; })) << "what was not obtained is left behind";
+
+    begun<redlock_lease> waits{other.async_acquire()};
+    for (std::size_t i = 0; i != 3; ++i) servers[i].restart();
+    EXPECT_TRUE(waits.get().valid());
+}
+
+TEST_F(redlock_faults, does_not_wait_for_a_node_that_hangs) {
+    redlock lock{*nodes, "name", {.ttl = 60s, .node_timeout = 30s}};
+    proxies[2]->hold();
+    auto const begin = now_ms();
+    auto held = lock.acquire();
+    EXPECT_EQ(servers.that_have("name", held.token()), 4U);
+    held.release();
+    EXPECT_LT(now_ms() - begin, 15'000) << "half of the time it may take";
+    proxies[2]->heal();
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; })) << "the node that hung still has it";
+}
+
+TEST_F(redlock_faults, gives_up_on_slow_nodes_after_their_time) {
+    redlock lock{*nodes, "name", {.ttl = 60s, .node_timeout = 50ms}};
+    for (std::size_t i = 0; i != 3; ++i) proxies[i]->hold();
+    auto const end = ending_of([&] { static_cast<void>(lock.try_acquire()); });
+    EXPECT_EQ(end.reason, errc::unavailable);
+    for (auto& one : proxies) one->heal();
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; })) << "what ran late was not released";
+    EXPECT_TRUE(lock.try_acquire_for(10s));
+}
+
+// Two of three nodes answer after the ttl: what they say then is worth nothing.
+TEST_F(redlock_faults, is_not_obtained_when_the_answers_come_after_its_time) {
+    redlock lock{*nodes, "name", {.ttl = 200ms, .renew = false, .node_timeout = 20s}};
+    for (std::size_t i = 0; i != 3; ++i) proxies[i]->delay(400ms, direction::to_client);
+    auto const end = ending_of([&] { static_cast<void>(lock.try_acquire()); });
+    EXPECT_EQ(end.reason, errc::unavailable);
+    EXPECT_THAT(end.text, HasSubstr("not valid any more"));
+}
+
+TEST_F(redlock_faults, counts_its_validity_from_before_the_nodes_were_asked) {
+    redlock lock{*nodes, "name", {.ttl = 3s, .renew = false, .node_timeout = 20s}};
+    for (auto& one : proxies) one->delay(500ms, direction::to_client);
+    auto const held = lock.try_acquire();
+    ASSERT_TRUE(held);
+    EXPECT_LE(held->remaining(), 2'500ms) << "half a second has passed since the nodes began to count";
+}
+
+TEST_F(redlock_faults, delays_of_one_node_beyond_the_ttl_do_not_matter) {
+    proxies[4]->delay(1s);
+    redlock lock{*nodes, "name", brief};
+    redlock other{others, "name", brief};
+    for (int i = 0; i != 5; ++i) {
+        auto held = lock.acquire();
+        EXPECT_FALSE(other.try_acquire());
+        held.release();
+    }
+    auto held = lock.acquire();
+    EXPECT_FALSE(other.try_acquire_for(1500ms));
+    EXPECT_TRUE(held.valid());
+    held.release();
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; })) << "the slow node keeps what nobody holds";
+}
+
+TEST_F(redlock_faults, releases_where_the_reply_was_lost) {
+    redlock lock{*nodes, "name", {.ttl = 60s}};
+    for (std::size_t i = 0; i != 3; ++i) proxies[i]->drop_replies(1);  // they have it, and we do not know
+    auto const end = ending_of([&] { static_cast<void>(lock.try_acquire()); });
+    EXPECT_EQ(end.reason, errc::unavailable);
+    for (std::size_t i = 0; i != 3; ++i) EXPECT_EQ(proxies[i]->counters().struck, 1U);
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; })) << "it stays locked for a minute";
+}
+
+TEST_F(redlock_faults, is_held_although_replies_of_a_minority_were_lost) {
+    redlock lock{*nodes, "name", brief};
+    redlock other{others, "name", brief};
+    for (std::size_t i = 0; i != 2; ++i) proxies[i]->drop_replies(1);
+    auto held = lock.acquire();
+    EXPECT_FALSE(other.try_acquire_for(1500ms));
+    EXPECT_TRUE(held.valid());
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name", held.token()) == 5; })) << "no extension got there";
+    for (auto& one : proxies) one->drop_replies(1);
+    held.release();  // repeated: success
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; }));
+}
+
+TEST_F(redlock_faults, takes_a_node_again_that_restarted_empty) {
+    redlock lock{*nodes, "name", brief};
+    auto held = lock.acquire();
+    auto const token = held.token();
+    for (std::size_t i = 0; i != 5; ++i) {  // one after the other, more than a majority in the end
+        servers[i].restart();
+        EXPECT_TRUE(eventually([&] { return servers.that_have("name", token) == 5; })) << "the quorum erodes";
+        EXPECT_TRUE(held.valid());
+    }
+}
+
+TEST_F(redlock_faults, does_not_take_a_node_again_where_it_is_somebody_elses) {
+    redlock lock{*nodes, "name", brief};
+    auto held = lock.acquire();
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name", held.token()) == 5; }));
+    servers[1].must({"SET", "name", "foreign", "PX", "60000"});
+    EXPECT_TRUE(eventually([&] { return calls_of(servers[1], "evalsha") + calls_of(servers[1], "eval") > 6; }));
+    EXPECT_TRUE(held.valid());
+    EXPECT_EQ(servers.that_have("name", "foreign"), 1U);
+    held.release();
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 1; }));
+    EXPECT_EQ(servers.that_have("name", "foreign"), 1U) << "somebody else's was released";
+}
+
+TEST_F(redlock_faults, loses_at_once_what_a_majority_gave_to_others) {
+    redlock lock{*nodes, "name", {.ttl = 60s, .renew_every = 100ms}};
+    auto held = lock.acquire();
+    auto const stop = held.stop_token();
+    for (std::size_t i = 0; i != 3; ++i) servers[i].must({"SET", "name", "foreign", "PX", "60000"});
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+    EXPECT_FALSE(held.valid());
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 3; })) << "it keeps what is of no use to it";
+    EXPECT_EQ(servers.that_have("name", "foreign"), 3U);
+}
+
+TEST_F(redlock_faults, tells_most_nodes_refusal_from_a_lock_that_is_taken) {
+    for (std::size_t i = 0; i != 3; ++i) servers[i].must({"CONFIG", "SET", "min-replicas-to-write", "1"});
+    redlock lock{*nodes, "name", brief};
+    auto const end = ending_of([&] { static_cast<void>(lock.acquire()); });
+    EXPECT_EQ(end.reason, errc::server);
+    EXPECT_THAT(end.text, HasSubstr("NOREPLICAS"));
+}
+
+TEST_F(redlock_faults, trips_the_token_while_the_io_thread_hangs) {
+    redlock lock{*nodes, "name", brief};
+    auto held = lock.acquire();
+    auto const stop = held.stop_token();
+    std::atomic<bool> go_on = false;
+    begun<redlock_lease> blocks{[](redlock by, std::atomic<bool>& until) -> task<redlock_lease> {
+        auto got = co_await by.async_acquire();
+        while (!until) std::this_thread::yield();  // on the I/O thread, which must not
+        co_return got;
+    }(redlock{*nodes, "another"}, go_on)};
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+    EXPECT_FALSE(held.valid());
+    go_on = true;
+    static_cast<void>(blocks.get());
+}
+
+TEST_F(redlock_faults, one_round_trip_per_node_and_operation) {
+    for (std::size_t i = 0; i != 5; ++i) {
+        servers[i].must({"SCRIPT", "LOAD", std::string{scripts::compare_and_delete.text}});
+        servers[i].must({"CONFIG", "RESETSTAT"});
+    }
+    redlock lock{*nodes, "name"};
+    for (int i = 0; i != 10; ++i) lock.acquire().release();
+    for (std::size_t i = 0; i != 5; ++i) {
+        EXPECT_EQ(calls_of(servers[i], "set"), 10);
+        EXPECT_TRUE(eventually([&] { return calls_of(servers[i], "evalsha") == 10; }));
+    }
+}
+
+}  // namespace
+}  // namespace lockstep::test

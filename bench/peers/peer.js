@@ -1,6 +1,7 @@
-// One process of a peer library for bench_sync, which starts it, tells it by lines on stdin what to run, and reads a line of results.
+// One process of a peer library for bench_sync or bench_quorum, which starts it, tells it by lines on stdin what to run, and reads a line
+// of results.
 //
-//   node peer.js <library> <port or socket>
+//   node peer.js <library> <port or socket>[,<port or socket>...]    redlock takes several nodes
 //   stdin   <one | own> <retry delay, ms> <contenders> <start, monotonic ms> <length, ms>    one name for all, or each its own
 //   stdout  ready, then for each line <acquisitions> <seconds> <fewest by a contender> <most> <wait, us> <wait, us> ...
 //
@@ -8,7 +9,7 @@
 // need long to come to an end.
 //
 // Settings are the fastest that each library documents: no limit on retries, no jitter, the given delay between retries, no
-// automatic extension, one node, one connection.
+// automatic extension, one connection to each node.
 
 'use strict';
 
@@ -17,13 +18,14 @@ const Redis = require('ioredis');
 
 const [library, where] = process.argv.slice(2);
 const ttl = 30000;
-const redis = new Redis(/^\d+$/.test(where) ? {port: Number(where), host: '127.0.0.1'} : {path: where});
+const nodes = where.split(',').map((one) => new Redis(/^\d+$/.test(one) ? {port: Number(one), host: '127.0.0.1'} : {path: one}));
+const redis = nodes[0];
 
 const libraries = {
     redlock() {
         const {default: Redlock} = require('redlock');
         return (name, delay) => {
-            const lock = new Redlock([redis], {retryCount: -1, retryDelay: delay, retryJitter: 0});
+            const lock = new Redlock(nodes, {retryCount: -1, retryDelay: delay, retryJitter: 0});
             return () => lock.acquire([name], ttl);
         };
     },
@@ -70,4 +72,4 @@ readline.createInterface({input: process.stdin}).on('line', (line) => {
     const [mode, ...numbers] = line.split(' ');
     run(acquirer, mode, ...numbers.map(Number)).catch((problem) => (console.error(problem), process.exit(1)));
 }).on('close', () => process.exit(0));
-redis.once('ready', () => console.log('ready'));
+Promise.all(nodes.map((one) => one.ping())).then(() => console.log('ready'));

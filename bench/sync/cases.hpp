@@ -3,7 +3,7 @@
 // The cases of bench_sync, one source each. docs/bench.md says what they measure.
 
 #include "support/stand.hpp"
-#include "sync/peers.hpp"
+#include "support/peers.hpp"
 
 #include <cstddef>
 #include <string>

@@ -3,7 +3,7 @@
 #include "scripts/all.hpp"
 #include "support/load.hpp"
 #include "sync/cases.hpp"
-#include "sync/crew.hpp"
+#include "support/crew.hpp"
 #include "sync/members.hpp"
 #include "sync/raw_loops.hpp"
 

@@ -4,7 +4,7 @@
 #include "support/bare_lock.hpp"
 #include "support/redis_benchmark.hpp"
 #include "sync/cases.hpp"
-#include "sync/crew.hpp"
+#include "support/crew.hpp"
 #include "sync/members.hpp"
 
 #include <algorithm>

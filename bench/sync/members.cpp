@@ -2,7 +2,7 @@
 
 #include "support/cpu.hpp"
 #include "support/load.hpp"
-#include "sync/crew.hpp"
+#include "support/crew.hpp"
 #include "sync/raw_loops.hpp"
 
 #include <lockstep/mutex.hpp>

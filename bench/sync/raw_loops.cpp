@@ -3,7 +3,7 @@
 #include "base/names.hpp"
 #include "scripts/all.hpp"
 #include "support/cpu.hpp"
-#include "sync/crew.hpp"
+#include "support/crew.hpp"
 
 #include <fmt/core.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include "support/lock_load.hpp"
 #include "support/redis_benchmark.hpp"
 #include "sync/cases.hpp"
-#include "sync/crew.hpp"
+#include "support/crew.hpp"
 
 #include <vector>
 

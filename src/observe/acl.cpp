@@ -8,7 +8,7 @@ namespace {
 // Not here: AUTH and HELLO, which everybody may send.
 constexpr std::array by_clients{"ping",      "info",        "role",       "select",       "eval",  "evalsha", "subscribe",
                                 "unsubscribe", "ssubscribe", "sunsubscribe", "watch", "unwatch", "multi",   "exec"};
-constexpr std::array by_scripts{"time",  "exists", "del",   "get",     "hget",      "hmget", "hset",    "hdel",    "hgetall",
+constexpr std::array by_scripts{"time",  "exists", "del",   "get",     "set",     "hget",      "hmget", "hset",    "hdel",    "hgetall",
                                 "hkeys", "hexists", "hlen", "hrandfield", "pexpire", "pexpireat", "pttl",  "zadd", "zrem",
                                 "zremrangebyscore", "publish", "spublish", "pubsub|numsub", "pubsub|shardnumsub"};
 constexpr std::array by_recorders{"xadd"};

@@ -101,7 +101,7 @@ private:
 fleet::fleet(std::vector<std::shared_ptr<detail::core>> nodes, std::shared_ptr<detail::core> home, bool owns_nodes,
              std::shared_ptr<detail::io_thread> thread)
     : thread_(std::move(thread)), nodes_(std::move(nodes)), home_(std::move(home)), owns_nodes_(owns_nodes),
-      alarm_(engine::alarm_clock::instance()), process_(base::random_id().substr(0, 12)), channels_(prefix() + ":redlock:") {}
+      alarm_(engine::alarm_clock::instance()), process_("redlock-" + base::random_id().substr(0, 12)), channels_(prefix() + ":wake:") {}
 
 std::shared_ptr<fleet> fleet::make(std::span<client_options const> nodes) {
     check_count(nodes.size());

@@ -20,10 +20,11 @@ using namespace std::chrono_literals;
 constexpr milliseconds longest = 30 * 24h;
 constexpr std::size_t most_keys = 100;
 
-/// In the same slot as the key, for a node that is a cluster.
+/// In the same slot as the key, for a node that is a cluster; and where `lockstep acl` allows it.
 std::string fence_key(std::string const& prefix, std::string const& key) {
-    bool const has_tag = redis::hash_tag(key).size() != key.size();
-    return has_tag ? fmt::format("{}:redlock-fence:{}", prefix, key) : fmt::format("{}:redlock-fence-of:{{{}}}", prefix, key);
+    auto const tag = redis::hash_tag(key);
+    return tag.size() == key.size() ? fmt::format("{}:{{{}}}:redlock-fence", prefix, key)
+                                    : fmt::format("{}:{{{}}}:redlock-fence:{}", prefix, tag, key);
 }
 
 redlock_options checked(redlock_options how, std::string const& name) {
@@ -74,7 +75,8 @@ plan make_plan(fleet const& nodes, std::vector<std::string> keys, redlock_option
         for (auto const& key : made.keys) made.fences.push_back(fence_key(nodes.prefix(), key));
     }
     auto const elsewhere = [&](std::string const& key) { return redis::key_slot(key) != static_cast<std::uint16_t>(made.slot); };
-    if (nodes.has_cluster() && std::any_of(made.keys.begin(), made.keys.end(), elsewhere)) {
+    if (nodes.has_cluster() && (std::any_of(made.keys.begin(), made.keys.end(), elsewhere) ||
+                                std::any_of(made.fences.begin(), made.fences.end(), elsewhere))) {
         throw invalid_argument_error("on a node that is a Cluster, the resources of a lock must share a slot: give them the same {hash tag}");
     }
     return made;

@@ -249,7 +249,7 @@ TEST_P(redlock_contract, gives_fences_that_grow_if_asked_to) {
     auto plain = acquire(of_a);
     EXPECT_THAT(ending_of([&] { static_cast<void>(plain.fence()); }).text, HasSubstr(".fence = true"));
     for (std::size_t i = 0; i != all(); ++i) {
-        EXPECT_EQ(servers[i].must({"TTL", "lockstep:redlock-fence-of:{name}"}).integer, -1) << "a fence must not be forgotten";
+        EXPECT_EQ(servers[i].must({"TTL", "lockstep:{name}:redlock-fence"}).integer, -1) << "a fence must not be forgotten";
     }
 }
 
@@ -259,7 +259,7 @@ TEST_P(redlock_contract, keeps_the_order_of_fences_when_the_clocks_of_the_nodes_
     auto const before = first.fence();
     release(first);
     auto const later = std::to_string(before + 1'000'000'000'000ULL);  // a node that ran ahead gave this one
-    for (std::size_t i = 0; i != majority(); ++i) servers[i].must({"SET", "lockstep:redlock-fence-of:{name}", later});
+    for (std::size_t i = 0; i != majority(); ++i) servers[i].must({"SET", "lockstep:{name}:redlock-fence", later});
     auto second = acquire(fenced);
     EXPECT_GT(second.fence(), before + 1'000'000'000'000ULL);
 }

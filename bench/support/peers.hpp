@@ -4,11 +4,12 @@
 // needed (npm ci, by the lock file). Without Node, npm or a registry there are no peers, and rows say so.
 
 #include "support/stand.hpp"
-#include "sync/crew.hpp"
+#include "support/crew.hpp"
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep::bench {
 
@@ -27,6 +28,8 @@ public:
     /// are no peers, and `why()` says why not.
     enum class best_by { rate, wait };
     std::optional<peer> best(job what, std::size_t processes, int core, best_by figure);
+    /// One library over these servers, without trying others or delays. Null: there are no peers.
+    std::unique_ptr<crew> start(std::string const& library, std::vector<server*> const& nodes, int core);
     std::string const& why() const noexcept { return why_; }
 
 private:

@@ -1,4 +1,4 @@
-#include "sync/peers.hpp"
+#include "support/peers.hpp"
 
 #include "support/process.hpp"
 
@@ -17,6 +17,11 @@ std::string run_tool(std::vector<std::string> const& words, int core) {
     auto const end = tool.wait();
     if (end.code != 0) throw std::runtime_error(end.output.substr(0, end.output.find('\n')));
     return end.output;
+}
+
+std::string address_of(server const& node) {
+    auto const& where = node.where();
+    return where.path.empty() ? std::to_string(where.port) : where.path;
 }
 
 }  // namespace
@@ -40,10 +45,16 @@ bool peer_kit::install() try {
     return false;
 }
 
+std::unique_ptr<crew> peer_kit::start(std::string const& library, std::vector<server*> const& nodes, int core) {
+    if (!install()) return {};
+    std::string all;
+    for (auto* const one : nodes) all += (all.empty() ? "" : ",") + address_of(*one);
+    return std::make_unique<crew>(std::vector<std::string>{"node", directory_ + "/peer.js", library, all}, 1, core);
+}
+
 std::optional<peer> peer_kit::best(job what, std::size_t processes, int core, best_by figure) {
     if (!install()) return {};
-    auto const& where = stand_.redis.where();
-    auto const address = where.path.empty() ? std::to_string(where.port) : where.path;
+    auto const address = address_of(stand_.redis);
     // 0 was never the best, and after 100 ms those who starved take seconds to come to an end: not for --quick.
     std::vector<unsigned> delays{1, 10, 0, 100};
     if (stand_.chosen.is_quick()) delays.resize(2);

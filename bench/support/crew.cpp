@@ -1,4 +1,4 @@
-#include "sync/crew.hpp"
+#include "support/crew.hpp"
 
 #include "support/cpu.hpp"
 

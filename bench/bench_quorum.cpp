@@ -90,11 +90,14 @@ void one_node(stand& all, peer_kit& peers, std::string const& name) {
     redlock_nodes const nodes{all.redis.url()};
     auto locks = locks_over(nodes);
     auto const ours = [&](std::size_t n) { return run_pairs(locks, n); };
+    auto through = all.connect();
+    auto const bare = [&](std::size_t n) { return run_load(through, {depth, n}, lock_and_unlock); };
     std::size_t const pairs = all.chosen.is_quick() ? 20'000 : 60'000;
     job const what{.mode = "own", .delay_ms = 1, .contenders = depth};
     auto const other = peers.start("redlock", {&all.redis}, all.where.client);
     std::vector<contender> contenders{{"ours", [&] { return all.warm_then_measure(pairs, depth, ours); }},
-                                      {"redis-benchmark", [&] { return run_benchmark_pairs(all, pairs); }}};
+                                      {"redis-benchmark", [&] { return run_benchmark_pairs(all, pairs); }},
+                                      {"bare", [&] { return all.warm_then_measure(pairs, depth, bare); }}};
     if (other) contenders.push_back({"node-redlock", [&] { return other->run(what, all.chosen.length); }});
     rounds const seen{contenders, all.chosen};
     all.rows.add({.name = name + ", against redis-benchmark",
@@ -104,8 +107,17 @@ void one_node(stand& all, peer_kit& peers, std::string const& name) {
                   .ratio = seen.ratio(0, 1, &measurement::rate),
                   .kind = bar_kind::ratio_at_least,
                   .bar = 0.9});
-    against_node_redlock(all, name, seen, other ? 2 : 0, peers.why());
-    all.rows.add({.name = name + ", client CPU", .value = seen.of(0, &measurement::client_micros).median, .unit = "us"});
+    against_node_redlock(all, name, seen, other ? 3 : 0, peers.why());
+    auto const against_bare = [&](std::string const& which, rounds::figure figure, std::string const& unit) {
+        all.rows.add({.name = name + which + ", against the bare pair",
+                      .value = seen.of(0, figure).median,
+                      .unit = unit,
+                      .baseline = seen.of(2, figure).median,
+                      .ratio = seen.ratio(0, 2, figure)});
+    };
+    against_bare("", &measurement::rate, "pairs/s");
+    against_bare(", client CPU", &measurement::client_micros, "us");
+    against_bare(", server CPU", &measurement::server_micros, "us");
 }
 
 void five_nodes(stand& all, peer_kit& peers, std::string const& name) {

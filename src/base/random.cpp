@@ -77,18 +77,25 @@ std::uint64_t random_below(std::uint64_t n) {
 double random_unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
 std::string random_id() {
-    static constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     std::array<std::uint64_t, 2> bits;
     fill_from_kernel(bits);
     std::string id;
-    id.reserve(22);
-    for (int i = 0; i < 21; ++i) {  // 126 bits, six at a time
-        id += alphabet[bits[0] & 63];
-        bits[0] = bits[0] >> 6 | bits[1] << 58;
-        bits[1] >>= 6;
-    }
-    id += alphabet[bits[0] & 3];
+    append_id(id, bits[0], bits[1]);
     return id;
+}
+
+void random_from_kernel(std::array<std::uint64_t, 32>& to) { fill_from_kernel(to); }
+
+void append_id(std::string& to, std::uint64_t low, std::uint64_t high) {
+    static constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    char id[22];
+    for (int i = 0; i < 21; ++i) {  // 126 bits, six at a time
+        id[i] = alphabet[low & 63];
+        low = low >> 6 | high << 58;
+        high >>= 6;
+    }
+    id[21] = alphabet[low & 3];
+    to.append(id, sizeof id);
 }
 
 }  // namespace lockstep::base

@@ -207,6 +207,18 @@ grip& fleet::new_grip() {
     return *made;
 }
 
+void fleet::append_random(std::string& to) {
+    // A question to the kernel costs as much as a request to a node, so one is for several. Not kept for longer than what is under way
+    // is kept anyway: a machine that is copied while it runs must not use it twice.
+    if (random_left_ == 0 || reactor().now() - random_since_ > std::chrono::milliseconds{1}) {
+        base::random_from_kernel(random_);
+        random_left_ = random_.size();
+        random_since_ = reactor().now();
+    }
+    random_left_ -= 2;
+    base::append_id(to, random_[random_left_], random_[random_left_ + 1]);
+}
+
 void fleet::ended(grip& done) noexcept {
     table_[done.index()] = nullptr;
     vacant_.push_back(done.index());

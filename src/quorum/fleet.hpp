@@ -15,6 +15,7 @@
 
 #include <lockstep/options.hpp>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -63,6 +64,8 @@ public:
     std::string const& process() const noexcept { return process_; }
     bool is_closing() const noexcept { return closing_; }
     grip& new_grip();
+    /// 128 bits from the kernel, as text.
+    void append_random(std::string& to);
     void ended(grip& done) noexcept;
     /// Hear on all nodes who waits for what this process holds, and when what it waits for is free.
     void listen();
@@ -90,6 +93,10 @@ private:
     std::vector<std::shared_ptr<ear>> ears_;
     bool closing_ = false;
     std::function<void()> closed_;
+
+    std::array<std::uint64_t, 32> random_{};
+    std::size_t random_left_ = 0;
+    redis::reactor::clock::time_point random_since_{};
 
     std::vector<grip*> table_;
     std::vector<std::uint32_t> vacant_;

@@ -216,9 +216,10 @@ void grip::forget(caller const& gone) noexcept {
 void grip::release(caller& by) {
     if (phase_ == phase::held && left_ns() <= nanoseconds{0}) lose("its time is over");
     if (phase_ != phase::held) return by.finish(make_error(errc::lease_lost, fmt::format("the redlock of {} was lost", plan_->name())));
-    auto const problem = make_error(errc::not_held, fmt::format("the redlock of {} was released meanwhile", plan_->name()));
     for (auto** const one : {&heard_by_, &next_caller_}) {
-        if (auto* const other = std::exchange(*one, nullptr)) other->finish(problem);
+        auto* const other = std::exchange(*one, nullptr);
+        if (other == nullptr) continue;
+        other->finish(make_error(errc::not_held, fmt::format("the redlock of {} was released meanwhile", plan_->name())));
     }
     heard_by_ = &by;
     end_tokens(false);
@@ -238,14 +239,16 @@ void grip::begin_release() {
     fleet_->reactor().disarm(*this);
     room_.reset();
     if (!released_again_) {
-        woken_ = std::move(wanted_by_);
+        woken_.swap(wanted_by_);
         wanted_by_.clear();
+    }
+    if (!woken_.empty()) {
         auto const same = [mine = room::label_of(plan_->keys)](std::string const& one) { return one.ends_with(mine); };
         wakes_all_ = !std::all_of(woken_.begin(), woken_.end(), same);
     }
     // Beyond its ttl nothing is left there that could be released.
     auto const time = std::max<milliseconds>(length_, 1s) + plan_->how.node_timeout;
-    std::vector<leg*> asked;
+    bool any = false;
     {
         std::lock_guard const guard{mutex_};
         ++round_;
@@ -255,17 +258,16 @@ void grip::begin_release() {
         for (std::size_t i = 0; i != size_; ++i) {
             auto& one = legs_[i];
             // One that refused has nothing of ours, unless it was held on others: then it may have been taken there again since.
-            bool const has_it = released_again_ ? one.in_doubt : held || one.busy || one.in_doubt || !one.refused;
-            if (has_it) {
-                asked.push_back(&one);
-            } else {
-                ballot_.cast(vote::no);
-            }
+            one.matters = released_again_ ? one.in_doubt : held || one.busy || one.in_doubt || !one.refused;
+            any |= one.matters;
+            if (!one.matters) ballot_.cast(vote::no);
         }
     }
-    auto const deadline = fleet_->reactor().now() + time;
-    for (auto* const one : asked) one->ask({.what = request::remove, .deadline = deadline, .round = round_});
-    if (asked.empty()) bring_home(event::settled);
+    assignment const order{.what = request::remove, .deadline = fleet_->reactor().now() + time, .round = round_};
+    for (std::size_t i = 0; i != size_; ++i) {
+        if (legs_[i].matters) legs_[i].ask(order);
+    }
+    if (!any) bring_home(event::settled);
 }
 
 void grip::decide_release(ballot const& seen) {

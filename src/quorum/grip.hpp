@@ -114,7 +114,7 @@ private:
     engine::alarm_clock::time_point ring(engine::alarm_clock::time_point now, std::vector<std::stop_source>& stops) noexcept override;
 
     // In turns of a node:
-    void voted(leg& by, vote what, findings const* more, std::string_view trouble = {}) noexcept;
+    void voted(leg& by, vote what, findings const* more, std::string_view trouble = {}, bool answered = true) noexcept;
     void bring_home(std::uint8_t what) noexcept;
 
     void handle(std::uint8_t events) noexcept;

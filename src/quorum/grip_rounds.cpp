@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 // Rounds, their votes, and how a hold is obtained. What comes then is in grip.cpp.
@@ -36,7 +37,10 @@ void grip::become(std::shared_ptr<fleet> nodes, std::uint32_t index) {
     fleet_ = std::move(nodes);
     index_ = index;
     // Its first part says which process has it, the second where it is in the table; the last makes it a secret.
-    token_ = fmt::format("lockstep:{}.{:x}.{}", fleet_->process(), index, base::random_id());
+    char number[16];
+    auto const end = std::to_chars(number, number + sizeof number, index, 16).ptr;
+    token_.assign("lockstep:").append(fleet_->process()).append(1, '.').append(number, end).append(1, '.');
+    fleet_->append_random(token_);
     fence_ = 0;
     fence_rounds_ = 0;
     wanted_by_.clear();
@@ -63,7 +67,7 @@ void grip::ask_all(request what, milliseconds ttl, milliseconds time) {
     for (std::size_t i = 0; i != size_; ++i) legs_[i].ask(order);
 }
 
-void grip::voted(leg& by, vote what, findings const* more, std::string_view trouble) noexcept {
+void grip::voted(leg& by, vote what, findings const* more, std::string_view trouble, bool answered) noexcept {
     std::uint8_t news = 0;
     {
         std::lock_guard const guard{mutex_};
@@ -90,7 +94,11 @@ void grip::voted(leg& by, vote what, findings const* more, std::string_view trou
             if (--busy_ == 0) news |= event::settled;
         }
     }
-    if (news != 0) bring_home(news);
+    if (news == 0) return;
+    if (!answered || !fleet_->reactor().here()) return bring_home(news);
+    keep();  // an answer in a turn of home: nothing of this hold is at work further up the stack
+    handle(news);
+    let_go();
 }
 
 void grip::bring_home(std::uint8_t what) noexcept {

@@ -39,7 +39,7 @@ void leg::ask(assignment const& order) {
     if (running_) return;
     guard.unlock();
     now_ = order;
-    of_->voted(*this, vote::silent, nullptr, "its client is closed");
+    of_->voted(*this, vote::silent, nullptr, "its client is closed", false);
 }
 
 void leg::successor::arrive() noexcept {
@@ -80,7 +80,7 @@ void leg::start(assignment const& what) {
         std::lock_guard const guard{of_->mutex_};
         running_ = true;
     }
-    if (!begin(what.deadline, nullptr)) of_->voted(*this, vote::silent, nullptr, "its client is closed");
+    if (!begin(what.deadline, nullptr)) of_->voted(*this, vote::silent, nullptr, "its client is closed", false);
 }
 
 void leg::encode(resp::output& out) {

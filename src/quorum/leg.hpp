@@ -51,6 +51,8 @@ public:
     bool in_doubt = false;  ///< something may run there that nobody waits for any more
     bool refused = false;   ///< its last answer was that it does not have our token
 
+    bool matters = false;  ///< at home: something of ours may be there that has to be removed
+
 private:
     friend class grip;
 

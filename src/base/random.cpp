@@ -2,6 +2,8 @@
 // where std::mt19937_64 would cost each thread 2.5 kB.
 #include "base/random.hpp"
 
+#include "base/random_ids.hpp"
+
 #include <pthread.h>
 #include <sys/random.h>
 

@@ -8,7 +8,6 @@
 ///
 /// All may be called from any thread. They throw std::system_error only where the kernel has no getrandom().
 
-#include <array>
 #include <cstdint>
 #include <string>
 
@@ -22,9 +21,5 @@ double random_unit();
 
 /// 128 random bits as 22 characters of A-Z a-z 0-9 - _ (the url-safe base64 alphabet).
 std::string random_id();
-
-/// The same in two parts, for those who need many: bits from the kernel, and two such numbers as an id.
-void random_from_kernel(std::array<std::uint64_t, 32>& to);
-void append_id(std::string& to, std::uint64_t low, std::uint64_t high);
 
 }  // namespace lockstep::base

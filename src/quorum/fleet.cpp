@@ -1,6 +1,7 @@
 #include "quorum/fleet.hpp"
 
 #include "base/random.hpp"
+#include "base/random_ids.hpp"
 #include "quorum/grip.hpp"
 #include "quorum/plan.hpp"
 #include "quorum/room.hpp"

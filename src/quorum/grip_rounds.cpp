@@ -96,7 +96,12 @@ void grip::voted(leg& by, vote what, findings const* more, std::string_view trou
     }
     if (news == 0) return;
     if (!answered || !fleet_->reactor().here()) return bring_home(news);
-    keep();  // an answer in a turn of home: nothing of this hold is at work further up the stack
+    // An answer in a turn of home: nothing of this hold is at work further up the stack. What is on its way here came first.
+    {
+        std::lock_guard const guard{mutex_};
+        news = static_cast<std::uint8_t>(news | std::exchange(events_, std::uint8_t{0}));
+    }
+    keep();
     handle(news);
     let_go();
 }

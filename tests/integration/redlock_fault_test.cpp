@@ -2,9 +2,11 @@
 #include "redlock_support.hpp"
 
 #include "scripts/all.hpp"
+#include "support/monitor.hpp"
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -208,6 +210,22 @@ TEST_F(redlock_faults, trips_the_token_while_the_io_thread_hangs) {
     EXPECT_FALSE(held.valid());
     go_on = true;
     static_cast<void>(blocks.get());
+}
+
+// Their answers take a while. One after the other, the last would be asked after four of these.
+TEST_F(redlock_faults, asks_all_nodes_at_once) {
+    std::vector<std::unique_ptr<monitor>> watches;
+    for (std::size_t i = 0; i != 5; ++i) watches.push_back(std::make_unique<monitor>(servers[i]));
+    for (auto& one : proxies) one->delay(1s, direction::to_client);
+    redlock lock{*nodes, "name", {.ttl = 60s, .node_timeout = 30s}};
+    auto const held = lock.acquire();
+    std::vector<std::chrono::microseconds> asked;
+    for (auto& one : watches) {
+        auto const times = one->times_of("SET", "name");
+        ASSERT_EQ(times.size(), 1U);
+        asked.push_back(times.front());
+    }
+    EXPECT_LT(*std::max_element(asked.begin(), asked.end()) - *std::min_element(asked.begin(), asked.end()), 1s);
 }
 
 TEST_F(redlock_faults, one_round_trip_per_node_and_operation) {

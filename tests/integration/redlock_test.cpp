@@ -2,6 +2,7 @@
 #include "redlock_support.hpp"
 
 #include "scripts/all.hpp"
+#include "support/certificates.hpp"
 #include "support/contract.hpp"
 #include "support/monitor.hpp"
 
@@ -15,6 +16,7 @@ namespace lockstep::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 struct redlock_setting {
     std::size_t nodes;
@@ -243,6 +245,7 @@ TEST_P(redlock_contract, gives_fences_that_grow_if_asked_to) {
             auto held = acquire(*one);
             EXPECT_GT(held.fence(), last);
             last = held.fence();
+            EXPECT_GE(servers.that_have("lockstep:{name}:redlock-fence", std::to_string(last)), majority()) << "nobody knows it";
             release(held);
         }
     }
@@ -296,6 +299,46 @@ TEST_P(redlock_contract, outlives_its_objects) {
     EXPECT_TRUE(held->valid());
     held.reset();
     EXPECT_EQ(servers.that_have("brief"), 0U) << "the last of them waits for what is under way";
+}
+
+TEST(redlock_nodes, may_differ_in_how_they_are_reached) {
+    certificates const papers;
+    redis_server plain{{.tcp = true, .password = "secret"}};
+    redis_server by_tls{{.tls = papers.server()}};
+    redis_server with_users{{.users = {"bob on >hush ~name &* +@all"}}};
+    std::vector<client_options> options(3);
+    options[0].url = plain.url();
+    options[0].password = "secret";
+    options[1].url = by_tls.url();
+    options[1].tls.ca_file = papers.ca();
+    options[2].url = with_users.url("bob", "hush");
+    redlock_nodes const nodes{std::span<client_options const>{options}};
+    EXPECT_EQ(nodes.size(), 3U);
+    EXPECT_EQ(nodes.quorum(), 2U);
+    EXPECT_THAT(nodes.description(), Not(HasSubstr("hush")));
+    redlock lock{nodes, "name", {.wait_limit = 20s}};
+    auto held = lock.acquire();
+    EXPECT_TRUE(eventually([&] {
+        int have = 0;
+        for (auto* const one : {&plain, &by_tls, &with_users}) have += one->must({"GET", "name"}).text == held.token() ? 1 : 0;
+        return have == 3;
+    }));
+    held.release();
+}
+
+TEST(redlock_nodes, refuses_what_it_can_not_use) {
+    EXPECT_EQ(ending_of([] { redlock_nodes{std::span<client_options const>{}}; }).reason, errc::invalid_argument);
+    redlock_nodes const nodes{"redis://localhost:1"};
+    auto const refused = [&](auto const& what, redlock_options const& options) {
+        return ending_of([&] { redlock{nodes, what, options}; }).reason == errc::invalid_argument;
+    };
+    EXPECT_TRUE(refused("", {}));
+    EXPECT_TRUE(refused(std::vector<std::string>{}, {}));
+    EXPECT_TRUE(refused(std::vector<std::string>{"a", "a"}, {}));
+    EXPECT_TRUE(refused("name", {.ttl = 9ms}));
+    EXPECT_TRUE(refused("name", {.ttl = 1s, .renew_every = 501ms}));
+    EXPECT_TRUE(refused("name", {.drift_factor = 0.6}));
+    EXPECT_TRUE(refused("name", {.retry_delay = 0ms}));
 }
 
 TEST_P(redlock_contract, uses_clients_that_exist) {

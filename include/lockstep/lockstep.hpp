@@ -6,11 +6,13 @@
 #include <lockstep/broadcast_event.hpp>
 #include <lockstep/client.hpp>
 #include <lockstep/counting_semaphore.hpp>
+#include <lockstep/election.hpp>
 #include <lockstep/embedded_server.hpp>
 #include <lockstep/error.hpp>
 #include <lockstep/event.hpp>
 #include <lockstep/health.hpp>
 #include <lockstep/latch.hpp>
+#include <lockstep/leadership.hpp>
 #include <lockstep/lease.hpp>
 #include <lockstep/lease_options.hpp>
 #include <lockstep/log.hpp>
@@ -25,6 +27,7 @@
 #include <lockstep/request.hpp>
 #include <lockstep/session.hpp>
 #include <lockstep/shared_mutex.hpp>
+#include <lockstep/singleton.hpp>
 #include <lockstep/statistics.hpp>
 #include <lockstep/subscription.hpp>
 #include <lockstep/task.hpp>

@@ -46,7 +46,7 @@ struct client_info {
 struct hold_info {
     std::string name;
     std::string kind;           ///< lock, recursive, shared, semaphore, event
-    std::string use;            ///< owner, reader, writer, permits, signal
+    std::string use;            ///< owner, reader, writer, permits, signal, leader
     std::string id;             ///< of the hold
     client_info owner;
     /// As its client said last; before that, of a lock, the largest that its process may use. 0: it was offered, and not claimed yet.
@@ -63,7 +63,7 @@ struct hold_info {
 struct wait_info {
     std::string name;
     std::string kind;           ///< lock, recursive, shared, semaphore, event, broadcast, latch, barrier
-    std::string use;            ///< owner, reader, writer, permits, signal, creation, set, open, others, place
+    std::string use;            ///< owner, reader, writer, permits, signal, leader, creation, set, open, others, place
     std::string id;             ///< of the place; empty where there is no queue
     client_info who;
     std::size_t position = 0;   ///< 1 is the next; 0: there is no order

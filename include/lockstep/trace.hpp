@@ -36,8 +36,8 @@ std::string_view to_string(trace_what what) noexcept;
 /// Valid during the call.
 struct trace_record {
     trace_what what{};
-    std::string_view kind;      ///< lock, recursive, shared, semaphore, event, broadcast, latch or barrier
-    std::string_view use;       ///< owner, reader, writer, permits, signal; of those who wait also set, open, others, place
+    std::string_view kind;      ///< lock, recursive, shared, semaphore, event, election, broadcast, latch or barrier
+    std::string_view use;       ///< owner, reader, writer, permits, signal, leader; of those who wait also set, open, others, place
     std::string_view name;
     std::string_view hold;      ///< its id at the server, `<client>.<n>`; empty while it has none
     std::uint64_t fence = 0;    ///< 0: none

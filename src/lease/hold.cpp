@@ -113,14 +113,16 @@ alarm_clock::time_point hold::ring(alarm_clock::time_point now, std::vector<std:
 bool hold::set_end(milliseconds length, bool first) noexcept {
     auto& alarm = hub_.alarm();
     auto const now = in_ns(boot_clock::now());
-    auto end = in_ns(sent_at_ + length - length / 10);
+    auto trusted = length - length / 10;
+    if (auto const most = target_->how.trust_for; most.count() > 0) trusted = std::min(trusted, most);
+    auto end = in_ns(sent_at_ + trusted);
     if (auto const most = target_->how.max_hold; most.count() > 0) {
         end = std::min(end, first ? now + nanoseconds{most}.count() : in_ns(held_since_ + most));
     }
     std::lock_guard const guard{alarm.lock()};
     if (!first && (over_ || now >= ends_at_.load(std::memory_order_relaxed))) return false;
     ends_at_.store(end, std::memory_order_release);
-    risk_at_ = in_ns(sent_at_ + length * 2 / 3);
+    risk_at_ = in_ns(sent_at_ + std::min(length * 2 / 3, trusted * 3 / 4));
     over_ = at_risk_ = false;
     alarm.set_locked(*this, alarm_clock::time_point{nanoseconds{std::min(risk_at_, end)}});
     return now < end;
@@ -165,6 +167,7 @@ void hold::lose(std::string_view why) noexcept {
     if (!hub_.is_closing()) {
         log(log_level::warning, fmt::format("the lease of '{}' (fence {}) is lost: {}", target_->where->name(), fence, why));
     }
+    lost_ = true;
     end_tenancy(ending::lost);
     target_->where->count_loss(*this, why);
     settle_caller(make_error(errc::lease_lost, fmt::format("the lease of '{}' is lost: {}", target_->where->name(), why)));

@@ -196,6 +196,7 @@ private:
     bool uncertain_ = false;     // something it asked for may still run
     bool leaving_ = false;       // given back because the client closes
     bool unused_ = false;        // given back before anybody had it
+    bool lost_ = false;          // given back because it was lost
     clock::time_point agenda_time_{};
     clock::time_point owed_until_{};  // a release
     base::boot_clock::time_point sent_at_{};      // what the answer under way counts from

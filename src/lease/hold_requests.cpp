@@ -35,7 +35,7 @@ void hold::become(std::shared_ptr<target const> what, std::uint64_t number, std:
     *at++ = '.';
     id_size_ = static_cast<std::uint8_t>(std::to_chars(at, id_ + sizeof id_, number).ptr - id_);
     state_ = state::idle;
-    told_ = renewing_ = uncertain_ = leaving_ = unused_ = false;
+    told_ = renewing_ = uncertain_ = leaving_ = unused_ = lost_ = false;
     wanted_by = nullptr;
     heard_by = nullptr;
     passes = 0;
@@ -66,11 +66,12 @@ void hold::encode(resp::output& out) {
     auto const& kind = what.where->kind();
     auto const& how = what.how;
     auto const head = [&](scripts::script const& script, std::size_t arguments) {
-        resp::command_header(out, 4 + arguments);
+        resp::command_header(out, (kind.is_election ? 5 : 4) + arguments);
         resp::bulk(out, std::string_view{whole_script_ ? "EVAL" : "EVALSHA"});
         resp::bulk(out, whole_script_ ? script.text : script.sha1);
-        resp::bulk(out, 1);
+        resp::bulk(out, kind.is_election ? 2 : 1);
         resp::bulk(out, std::string_view{what.where->key()});
+        if (kind.is_election) resp::bulk(out, std::string_view{what.changes});
     };
     auto const amount = kind.is_pool ? what.amount : std::int64_t{how.cohort_passes} + 1;
     switch (state_) {
@@ -84,7 +85,7 @@ void hold::encode(resp::output& out) {
                 resp::bulk(out, deadline_ms_);
                 break;
             }
-            head(kind.acquire, kind.is_pool ? 8 : 6);
+            head(kind.acquire, kind.is_pool || kind.is_election ? 8 : 6);
             resp::bulk(out, id());
             resp::bulk(out, ttl_.count());
             resp::bulk(out, deadline_ms_);
@@ -95,13 +96,18 @@ void hold::encode(resp::output& out) {
                 resp::bulk(out, std::string_view{what.count});
                 resp::bulk(out, std::string_view{what.mode});
             }
+            if (kind.is_election) {
+                resp::bulk(out, std::string_view{what.who});
+                resp::bulk(out, what.priority);
+            }
             break;
         case state::claiming:
-            head(kind.claim, 4);
+            head(kind.claim, kind.is_election ? 5 : 4);
             resp::bulk(out, id());
             resp::bulk(out, ttl_.count());
             resp::bulk(out, amount);
             resp::bulk(out, std::string_view{what.rules});
+            if (kind.is_election) resp::bulk(out, std::string_view{what.who});
             break;
         case state::held:
             if (change_to_ >= 0) {
@@ -121,9 +127,14 @@ void hold::encode(resp::output& out) {
         default: {
             // What was used up by a grant that nobody got comes back.
             bool const undoes = unused_ && what.mode == "consume";
-            head(kind.release, undoes ? 4 : leaving_ ? 3 : 2);
+            head(kind.release, undoes || kind.is_election ? 4 : leaving_ ? 3 : 2);
             resp::bulk(out, id());
             resp::bulk(out, std::string_view{what.rules});
+            if (kind.is_election) {
+                resp::bulk(out, std::string_view{leaving_ ? "1" : ""});
+                resp::bulk(out, std::string_view{lost_ ? "lost" : "resigned"});
+                break;
+            }
             if (leaving_ || undoes) resp::bulk(out, std::string_view{leaving_ ? "1" : ""});
             if (undoes) resp::bulk(out, what.amount);
         }

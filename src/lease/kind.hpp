@@ -18,7 +18,9 @@ struct kind {
     scripts::script const& release;
     scripts::script const& adopt;
     scripts::script const* change;  ///< to another amount; null: there is none
+    scripts::script const& evict;   ///< ends somebody else's hold
     bool is_pool;  ///< has permits to count; `acquire` takes the pool's count and mode after the rules
+    bool is_election = false;  ///< the scripts also have the stream of changes, and are told who leads (election_acquire.lua)
 };
 
 extern kind const lock_kind;
@@ -26,8 +28,9 @@ extern kind const recursive_kind;
 extern kind const shared_kind;
 extern kind const semaphore_kind;
 extern kind const event_kind;
+extern kind const election_kind;
 
-/// What a hold of so much is, in a word for people: owner, reader, writer, permits, creation or signal.
+/// What a hold of so much is, in a word for people: owner, reader, writer, permits, creation, signal or leader.
 std::string_view use_of(kind const& what, std::int64_t amount) noexcept;
 
 /// By its word; null: none.

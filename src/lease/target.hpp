@@ -20,6 +20,9 @@ struct target {
     std::int64_t amount = 1;  ///< pools: permits
     std::string count{};      ///< pools: the count of a new one; empty: it must exist
     std::string mode{};       ///< pools: "", "consume" or "group <owner>"
+    std::string changes{};    ///< elections: the key of their changes
+    std::string who{};        ///< elections: as in election_acquire.lua
+    int priority = 0;         ///< elections
 };
 
 }  // namespace lockstep::engine

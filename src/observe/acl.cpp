@@ -12,8 +12,9 @@ constexpr std::array by_scripts{"time",  "exists", "del",   "get",     "set",   
                                 "hkeys", "hexists", "hlen", "hrandfield", "pexpire", "pexpireat", "pttl",  "zadd", "zrem",
                                 "zremrangebyscore", "publish", "spublish", "pubsub|numsub", "pubsub|shardnumsub"};
 constexpr std::array by_recorders{"xadd"};
+constexpr std::array by_observers{"xrange", "xrevrange", "wait"};  // of elections
 constexpr std::array in_a_cluster{"cluster|slots", "asking"};
-constexpr std::array by_monitors{"scan", "hscan", "zrange", "xrevrange"};
+constexpr std::array by_monitors{"scan", "hscan", "zrange"};
 
 /// The prefix as a pattern that fits itself only.
 std::string quoted(std::string_view prefix) {
@@ -30,13 +31,14 @@ std::string quoted(std::string_view prefix) {
 std::vector<std::string> acl_rules(acl_needs const& needs) {
     auto const prefix = quoted(needs.prefix);
     std::vector<std::string> rules{"resetkeys", "resetchannels", "-@all", "~" + prefix + ":{*}:*", "&" + prefix + ":wake:*",
-                                   "&" + prefix + ":{*}:wake:*", "&" + prefix + ":news"};
+                                   "&" + prefix + ":{*}:wake:*", "&" + prefix + ":{*}:changes", "&" + prefix + ":news"};
     auto const allow = [&rules](auto const& commands) {
         for (auto const* const one : commands) rules.push_back(std::string{"+"} + one);
     };
     allow(by_clients);
     allow(by_scripts);
     allow(by_recorders);
+    allow(by_observers);
     if (needs.cluster) allow(in_a_cluster);
     if (needs.looks) allow(by_monitors);
     return rules;

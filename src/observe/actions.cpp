@@ -121,9 +121,11 @@ task<bool> run_release(reader from, deed what) {
     auto noting = write_deed(from, what);
     auto const entry = co_await std::move(noting);
     auto const key = from.key(now->is.name, now->is.kind);
-    auto const& script = engine::find_kind(now->is.kind)->is_pool ? scripts::pool_evict : scripts::lock_evict;
+    auto const& kind = *engine::find_kind(now->is.kind);
+    std::vector<std::string> keys{key};
+    if (kind.is_election) keys.push_back(from.key(now->is.name, "changes"));
     // Without force only as it was seen: if it was renewed since, its owner is alive.
-    auto ending = from.once(script, key, {now->is.id, rules_of(from, key), what.force ? std::string{} : std::to_string(now->ends_ms)});
+    auto ending = from.once(kind.evict, keys, {now->is.id, rules_of(from, key), what.force ? std::string{} : std::to_string(now->ends_ms)});
     reply said;
     std::exception_ptr unknown;
     try {

@@ -100,7 +100,7 @@ struct of_a_kind {
 void add_fleet(families& to, snapshot const& now) {
     std::map<std::string, of_a_kind> kinds;
     for (auto const* const kind :
-         {"lock", "recursive", "shared", "semaphore", "event", "broadcast", "latch", "barrier"})
+         {"lock", "recursive", "shared", "semaphore", "event", "election", "broadcast", "latch", "barrier"})
         kinds[kind];
     for (auto const& one : now.objects) {
         auto& sum = kinds[one.kind];

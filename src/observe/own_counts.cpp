@@ -32,7 +32,7 @@ std::vector<kind_counts> own_counts(client& of) {
     std::vector<kind_counts> made;
     if (core->closed()) return made;
     for (auto const* const kind : {&engine::lock_kind, &engine::recursive_kind, &engine::shared_kind,
-                                   &engine::semaphore_kind, &engine::event_kind}) {
+                                   &engine::semaphore_kind, &engine::event_kind, &engine::election_kind}) {
         made.push_back({.kind = std::string{kind->word}, .held = {}, .waited = {}});
     }
     for (auto& one : engine::hub::of(*core).totals()) {

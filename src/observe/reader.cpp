@@ -28,12 +28,12 @@ task<reply> reader::script(scripts::script const& which, std::vector<std::string
     return redis::run_script(owner_->way(), which, views, arguments, terms(static_cast<std::int16_t>(redis::key_slot(keys.front()))));
 }
 
-task<reply> reader::once(scripts::script const& which, std::string const& key, std::vector<std::string> const& words) const {
-    std::string_view const keys[] = {key};
+task<reply> reader::once(scripts::script const& which, std::vector<std::string> const& keys, std::vector<std::string> const& words) const {
+    std::vector<std::string_view> const views(keys.begin(), keys.end());
     std::vector<detail::argument> const arguments(words.begin(), words.end());
-    auto how = terms(static_cast<std::int16_t>(redis::key_slot(key)));
+    auto how = terms(static_cast<std::int16_t>(redis::key_slot(keys.front())));
     how.repeatable = false;
-    return redis::run_script(owner_->way(), which, keys, arguments, how);
+    return redis::run_script(owner_->way(), which, views, arguments, how);
 }
 
 task<std::vector<std::int16_t>> reader::nodes() const {

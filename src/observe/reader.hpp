@@ -34,7 +34,7 @@ public:
     task<reply> script(scripts::script const& which, std::vector<std::string> const& keys, std::vector<std::string> const& words) const;
 
     /// One that changes something: throws `indeterminate_error` when its answer is lost.
-    task<reply> once(scripts::script const& which, std::string const& key, std::vector<std::string> const& words) const;
+    task<reply> once(scripts::script const& which, std::vector<std::string> const& keys, std::vector<std::string> const& words) const;
 
     /// One slot of each primary; one that is -1 outside of a Cluster.
     task<std::vector<std::int16_t>> nodes() const;

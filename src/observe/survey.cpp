@@ -17,7 +17,7 @@
 namespace lockstep::observe {
 namespace {
 
-constexpr std::array<std::string_view, 8> kinds{"barrier", "broadcast", "event", "latch", "lock", "recursive", "semaphore", "shared"};
+constexpr std::array<std::string_view, 9> kinds{"barrier", "broadcast", "election", "event", "latch", "lock", "recursive", "semaphore", "shared"};
 
 // Small steps: none keeps the server for more than about a millisecond.
 constexpr std::size_t keys_of_a_scan = 1'000;
@@ -189,9 +189,10 @@ task<void> read_queues(reader from, survey& into, std::size_t most) {
     auto asking = in_groups(std::move(questions), requests_at_once);
     auto const answers = co_await std::move(asking);
     for (std::size_t i = 0; i < whose.size(); ++i) {
+        bool const ranked = into.objects[whose[i]].is.kind == "election";  // what it wants is a priority there
         for (std::size_t at = 0; at + 1 < answers[i].size(); at += 2) {
             into.objects[whose[i]].queue.push_back({.id = std::string{answers[i][at].text()},
-                                                    .permits = static_cast<std::int64_t>(as_number(answers[i][at + 1].text()))});
+                                                    .permits = ranked ? 1 : static_cast<std::int64_t>(as_number(answers[i][at + 1].text()))});
         }
     }
 }

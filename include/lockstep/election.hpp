@@ -1,0 +1,145 @@
+#pragma once
+
+/// `election`: one leader among all programs that stand for the same name.
+///
+///     lockstep::election election{client, "scheduler", {.id = "node-1"}};
+///     election.run([](lockstep::leadership const& leads) { schedule_until(leads.stop_token()); });
+///     auto leadership = election.campaign();                // or by hand
+///     auto leadership = co_await election.async_campaign();
+///     if (auto leader = election.leader()) std::cout << leader->id << " leads in term " << leader->term << '\n';
+///
+/// Candidates stand in line at the server. Who resigns is followed at once; who dies, when its lease has run out. Each leader has a larger
+/// term than all before it. Of those in line the one with the highest priority is next, and among equals the first.
+///
+/// What it promises, and what no lease can: at most one leader is `valid` at a time, by its own clock and the server's. One that is paused
+/// finds out when it goes on, so what it writes should carry its term (docs/election.md).
+///
+/// Failure: as for `mutex`. Threads: everything may be called from any thread. Leaderships may outlive the election, but its health gate
+/// ends with it.
+
+#include <lockstep/client.hpp>
+#include <lockstep/detail/time_after.hpp>
+#include <lockstep/leadership.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <utility>
+
+namespace lockstep {
+
+namespace detail {
+class health_gate;
+class election_state;
+class observation_state;
+}  // namespace detail
+
+/// ttl > renew_deadline > retry_period, or the constructor throws.
+struct election_options {
+    /// How this candidate is known to others: 1 to 256 bytes without control characters. Empty: <host>-<pid>.
+    std::string_view id{};
+    /// How long the server keeps the seat of a leader that is gone.
+    std::chrono::milliseconds ttl{15'000};
+    /// A leader that could not renew for so long steps down. At most nine tenths of `ttl`: the rest is for clocks that differ.
+    std::chrono::milliseconds renew_deadline{10'000};
+    /// How often it renews, with ±20 % of jitter, at most every half of `renew_deadline`. `run` also waits so long after a failure.
+    std::chrono::milliseconds retry_period{2'000};
+
+    /// 0 to 1000. The highest of those in line is next.
+    int priority = 0;
+    /// A leader steps down when a candidate of higher priority stands in line; it looks every `heartbeat_interval`.
+    bool give_way = false;
+    std::chrono::milliseconds heartbeat_interval{1'000};
+
+    /// False, or what it throws: this one does not stand, and steps down if it leads. It is asked every `health_interval`, on a thread of its
+    /// own. One that does not return within `health_timeout` counts as false. It must not destroy the election.
+    std::function<bool()> healthy{};
+    std::chrono::milliseconds health_interval{1'000};
+    std::chrono::milliseconds health_timeout{5'000};
+
+    /// So many replicas must have heard of it within `replica_timeout` before somebody leads; otherwise it is given back and tried again.
+    unsigned min_replicas = 0;
+    std::chrono::milliseconds replica_timeout{1'000};
+
+    /// How long a candidate that was told of its turn may take, and how long the server remembers an unused election. As `lease_options`.
+    std::chrono::milliseconds claim_window{500};
+    std::chrono::milliseconds retention{3'600'000};
+};
+
+struct observe_options {
+    /// `leader_change::position` of the last one known; empty: from now on; "0": all that the server still has (about the last 1000).
+    std::string_view after{};
+};
+
+/// Ends when it goes: when `stop` returns the handler does not run and will not run again, unless it was called from the handler itself.
+class [[nodiscard]] observation {
+public:
+    observation() noexcept = default;
+    explicit observation(std::shared_ptr<detail::observation_state> state) noexcept;
+    observation(observation&&) noexcept = default;
+    observation& operator=(observation&& other) noexcept;
+    ~observation();
+    void stop() noexcept;
+
+private:
+    std::shared_ptr<detail::observation_state> state_;
+};
+
+class election {
+public:
+    /// Does not ask the server. Throws `invalid_argument_error` that names the option and what is allowed.
+    election(client& by, std::string_view name, election_options const& options = {});
+    election(election&&) noexcept;
+    election& operator=(election&&) noexcept;
+    ~election();
+
+    /// Stands until it leads.
+    leadership campaign(std::stop_token token = {});
+    task<leadership> async_campaign();
+    /// Nothing: it does not lead by then.
+    std::optional<leadership> try_campaign(std::stop_token token = {}) { return try_until({}, std::move(token)); }
+    task<std::optional<leadership>> async_try_campaign() { return async_try_until({}); }
+    template <class Rep, class Period>
+    std::optional<leadership> try_campaign_for(std::chrono::duration<Rep, Period> time, std::stop_token token = {}) {
+        return try_until(detail::time_after(time), std::move(token));
+    }
+    template <class Rep, class Period>
+    task<std::optional<leadership>> async_try_campaign_for(std::chrono::duration<Rep, Period> time) {
+        return async_try_until(detail::time_after(time));
+    }
+
+    /// Stands, and calls `on_elected` here, on this thread, when it leads; again and again until a stop is requested. It leads for as long as
+    /// that call lasts, which should end soon after the leadership's stop token trips; that also trips when `stop` is requested. Then
+    /// it resigns, or, if the leadership was lost meanwhile, `on_lost` is called. What they throw ends it, after it has resigned.
+    /// A server that can't be reached is tried again.
+    void run(std::function<void(leadership const&)> on_elected, std::function<void(leadership const&)> on_lost = {}, std::stop_token stop = {});
+    void run(std::function<void(leadership const&)> on_elected, std::stop_token stop) { run(std::move(on_elected), {}, std::move(stop)); }
+    /// The same for coroutines: the task that `on_elected` makes is cancelled when the leadership's token trips. Ends when it is cancelled.
+    task<void> async_run(std::function<task<void>(leadership const&)> on_elected, std::function<void(leadership const&)> on_lost = {});
+
+    /// Has the leadership that this object gave last step down, as its health gate would: `run` resigns when the work has ended.
+    void resign() noexcept;
+
+    std::optional<leader_info> leader() const;  ///< nothing: nobody leads
+    task<std::optional<leader_info>> async_leader() const;
+
+    /// Calls the handler with every change, each once and in order, also after reconnects, on the client's I/O thread: keep it short, never
+    /// block there. It is in force on return. Needs no candidate.
+    observation observe(std::function<void(leader_change const&)> handler, observe_options const& options = {}) const;
+    task<observation> async_observe(std::function<void(leader_change const&)> handler, observe_options const& options = {}) const;
+
+    std::string const& id() const noexcept;
+    std::string const& name() const noexcept;
+
+private:
+    std::optional<leadership> try_until(std::chrono::steady_clock::time_point until, std::stop_token token);
+    task<std::optional<leadership>> async_try_until(std::chrono::steady_clock::time_point until);
+
+    std::shared_ptr<detail::election_state> state_;
+    std::unique_ptr<detail::health_gate> gate_;
+};
+
+}  // namespace lockstep

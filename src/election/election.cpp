@@ -1,0 +1,199 @@
+#include <lockstep/election.hpp>
+
+#include "election/election_state.hpp"
+#include "election/observation.hpp"
+#include "lease/pause.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+using detail::election_state;
+using detail::seat;
+using clock = election_state::clock;
+
+void note_failure(election_state const& of, error const& problem) {
+    log(log_level::warning, fmt::format("{} can't stand in '{}' for the moment, and tries again: {}", of.id(), of.name(), problem.what()));
+}
+
+task<leadership> as_leadership(task<std::shared_ptr<seat>> work) {
+    auto got = co_await std::move(work);
+    co_return seat::make_leadership(std::move(got));
+}
+
+task<std::optional<leadership>> as_optional(task<std::shared_ptr<seat>> work) {
+    auto got = co_await std::move(work);
+    if (!got) co_return std::nullopt;
+    co_return std::optional<leadership>{seat::make_leadership(std::move(got))};
+}
+
+/// The work has ended. True: it was lost before.
+bool is_over(election_state const& of, seat const& which) {
+    if (!which.is_lost()) return false;
+    log(log_level::warning, fmt::format("{} lost the leadership of '{}' (term {})", of.id(), of.name(), which.term()));
+    return true;
+}
+
+/// Null: to be tried again.
+task<std::shared_ptr<seat>> campaign_or_rest(std::shared_ptr<election_state> self) {
+    try {
+        auto standing = election_state::campaign(self, clock::time_point::max());
+        co_return co_await std::move(standing);
+    } catch (error const& problem) {
+        if (!detail::is_passing(problem)) throw;
+        note_failure(*self, problem);
+    }
+    engine::pause rest{self->owner(), self->options().retry_period};
+    co_await rest;
+    co_return nullptr;
+}
+
+/// What the work threw; null: nothing, or it was cancelled because it leads no more.
+task<std::exception_ptr> lead(std::function<task<void>(leadership const&)> const& on_elected, leadership const& leads, std::stop_token token) {
+    std::exception_ptr problem;
+    try {
+        auto work = with_stop_token(on_elected(leads), token);
+        co_await std::move(work);
+    } catch (cancelled_error const&) {
+        if (!token.stop_requested()) problem = std::current_exception();
+    } catch (...) {
+        problem = std::current_exception();
+    }
+    co_return problem;
+}
+
+task<void> run_in_coroutine(std::shared_ptr<election_state> self, std::function<task<void>(leadership const&)> on_elected,
+                            std::function<void(leadership const&)> on_lost) {
+    while (true) {
+        auto standing = campaign_or_rest(self);
+        auto const mine = co_await std::move(standing);
+        if (!mine) continue;
+        auto leads = seat::make_leadership(mine);
+        auto leading = lead(on_elected, leads, mine->stop_token());
+        auto problem = co_await std::move(leading);
+        bool lost = is_over(*self, *mine);
+        if (lost && on_lost) on_lost(leads);
+        if (!lost) {
+            try {
+                auto resigning = leads.async_resign();
+                co_await std::move(resigning);
+            } catch (leadership_lost_error const&) {
+                lost = true;
+            } catch (error const& other) {
+                if (!detail::is_passing(other)) throw;
+                note_failure(*self, other);  // it ends by itself
+            }
+        }
+        if (problem) std::rethrow_exception(problem);
+    }
+}
+
+}  // namespace
+
+election::election(client& by, std::string_view name, election_options const& options) {
+    auto const& core = detail::core_access::of(by);
+    core->require_same_process();
+    state_ = std::make_shared<election_state>(core, name, options);
+    if (options.healthy) gate_ = std::make_unique<detail::health_gate>(options.healthy, options.health_interval, state_->health());
+    state_->supervise();
+}
+election::election(election&&) noexcept = default;
+election& election::operator=(election&&) noexcept = default;
+election::~election() = default;
+
+std::string const& election::id() const noexcept { return state_->id(); }
+std::string const& election::name() const noexcept { return state_->name(); }
+
+leadership election::campaign(std::stop_token token) {
+    state_->owner()->require_blocking_is_allowed();
+    return sync_wait(async_campaign(), std::move(token));
+}
+
+task<leadership> election::async_campaign() {
+    state_->owner()->require_same_process();
+    return as_leadership(election_state::campaign(state_, clock::time_point::max()));
+}
+
+std::optional<leadership> election::try_until(clock::time_point until, std::stop_token token) {
+    state_->owner()->require_blocking_is_allowed();
+    return sync_wait(async_try_until(until), std::move(token));
+}
+
+task<std::optional<leadership>> election::async_try_until(clock::time_point until) {
+    state_->owner()->require_same_process();
+    return as_optional(election_state::campaign(state_, until));
+}
+
+void election::resign() noexcept {
+    if (auto const leads = state_->current()) leads->step_down("it was asked to resign");
+}
+
+std::optional<leader_info> election::leader() const {
+    state_->owner()->require_blocking_is_allowed();
+    return sync_wait(async_leader());
+}
+
+task<std::optional<leader_info>> election::async_leader() const {
+    state_->owner()->require_same_process();
+    return election_state::leader(state_);
+}
+
+observation election::observe(std::function<void(leader_change const&)> handler, observe_options const& options) const {
+    state_->owner()->require_blocking_is_allowed();
+    return sync_wait(async_observe(std::move(handler), options));
+}
+
+task<observation> election::async_observe(std::function<void(leader_change const&)> handler, observe_options const& options) const {
+    state_->owner()->require_same_process();
+    return detail::begin_observation(state_->owner(), state_->changes_key(), std::move(handler), std::string{options.after});
+}
+
+task<void> election::async_run(std::function<task<void>(leadership const&)> on_elected, std::function<void(leadership const&)> on_lost) {
+    state_->owner()->require_same_process();
+    if (!on_elected) throw invalid_argument_error(fmt::format("election '{}': run has nothing to do when it leads (on_elected is empty)", name()));
+    return run_in_coroutine(state_, std::move(on_elected), std::move(on_lost));
+}
+
+void election::run(std::function<void(leadership const&)> on_elected, std::function<void(leadership const&)> on_lost, std::stop_token stop) {
+    if (!on_elected) throw invalid_argument_error(fmt::format("election '{}': run has nothing to do when it leads (on_elected is empty)", name()));
+    auto const self = state_;
+    self->owner()->require_blocking_is_allowed();
+    while (!stop.stop_requested()) {
+        std::shared_ptr<seat> mine;
+        try {
+            mine = sync_wait(campaign_or_rest(self), stop);
+        } catch (cancelled_error const&) {
+            if (stop.stop_requested()) return;
+            throw;
+        }
+        if (!mine) continue;
+        auto leads = seat::make_leadership(mine);
+        {
+            std::stop_callback const ends{stop, [&mine] { mine->step_down("the program stops it"); }};
+            on_elected(leads);
+        }
+        bool lost = is_over(*self, *mine);
+        if (!lost) {
+            try {
+                leads.resign();
+            } catch (leadership_lost_error const&) {
+                leads = seat::make_leadership(mine);
+                lost = is_over(*self, *mine);
+            } catch (error const& problem) {
+                if (!detail::is_passing(problem)) throw;
+                note_failure(*self, problem);  // it ends by itself
+            }
+        }
+        if (lost && on_lost) on_lost(leads);
+    }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+#pragma once
+
+// Asks a candidate's health gate, on a thread of its own: the check may block, and that must not hold up anything.
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace lockstep::detail {
+
+/// What was found last. From any thread.
+class verdict {
+public:
+    explicit verdict(std::chrono::milliseconds patience) noexcept : patience_(patience) {}
+    void begin() noexcept;
+    void end(bool healthy) noexcept;
+    /// Not before the first answer, and not while one takes longer than the patience.
+    bool is_healthy() const noexcept;
+
+private:
+    using clock = std::chrono::steady_clock;
+    std::chrono::milliseconds const patience_;
+    mutable std::mutex mutex_;
+    bool healthy_ = false;
+    bool asking_ = false;
+    clock::time_point since_{};
+};
+
+class health_gate {
+public:
+    health_gate(std::function<bool()> check, std::chrono::milliseconds interval, std::shared_ptr<verdict> found);
+    /// Waits until a check that is under way has returned.
+    ~health_gate();
+    health_gate(health_gate const&) = delete;
+    health_gate& operator=(health_gate const&) = delete;
+
+private:
+    std::mutex mutex_;
+    std::condition_variable_any wakes_;
+    std::stop_source stop_;
+    std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace lockstep::detail

@@ -1,0 +1,223 @@
+#include "election/observation.hpp"
+
+#include "core/subscription.hpp"
+#include "election/who.hpp"
+#include "lease/pause.hpp"
+#include "redis/command.hpp"
+#include "redis/slot.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <mutex>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+// Changes are read from the stream, in order and each once. That there are new ones is told by a push, which is only a hint: after a
+// reconnect, and every few seconds, it looks without one.
+
+namespace lockstep {
+namespace detail {
+namespace {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+constexpr milliseconds looks_every = 3s;
+constexpr std::size_t at_once = 100;
+
+std::pair<std::uint64_t, std::uint64_t> parse(std::string_view id) {
+    std::pair<std::uint64_t, std::uint64_t> found{};
+    auto const dash = std::min(id.find('-'), id.size());
+    std::from_chars(id.data(), id.data() + dash, found.first);
+    if (dash < id.size()) std::from_chars(id.data() + dash + 1, id.data() + id.size(), found.second);
+    return found;
+}
+
+leader_change read_change(std::string_view id, reply_view fields) {
+    leader_change made;
+    made.position = id;
+    for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+        auto const field = fields[i].text();
+        auto const value = fields[i + 1].text();
+        if (field == "what") {
+            using enum leader_change::kind;
+            for (auto const one : {elected, resigned, lost, removed}) {
+                if (to_string(one) == value) made.what = one;
+            }
+        }
+        if (field == "term") std::from_chars(value.data(), value.data() + value.size(), made.term);
+        if (field == "who") read_who(value, made.pid, made.host, made.id);
+        if (field == "ms") {
+            std::int64_t ms = 0;
+            std::from_chars(value.data(), value.data() + value.size(), ms);
+            made.at = std::chrono::system_clock::time_point{milliseconds{ms}};
+        }
+    }
+    return made;
+}
+
+}  // namespace
+
+class observation_state : public std::enable_shared_from_this<observation_state> {
+public:
+    using handler = std::function<void(leader_change const&)>;
+
+    observation_state(std::shared_ptr<core> owner, std::string key, handler told, std::string after)
+        : owner_(std::move(owner)), key_(std::move(key)), handler_(std::move(told)), after_(std::move(after)) {}
+
+    static task<void> begin(std::shared_ptr<observation_state> self) {
+        auto listening = self->listen();
+        self->ear_ = co_await std::move(listening);
+        if (self->after_.empty()) {
+            auto looking = self->last();
+            self->after_ = co_await std::move(looking);
+        }
+        self->look();
+        start(look_now_and_then(self->owner_, self), [](std::exception_ptr) {});
+    }
+
+    void stop() noexcept {
+        stopped_ = true;
+        ear_.unsubscribe();
+        if (runs_on_ == std::this_thread::get_id()) return;
+        std::lock_guard const guard{running_};  // until the handler has returned
+    }
+
+private:
+    task<subscription> listen() {
+        auto const weak = weak_from_this();
+        subscription_options how;
+        how.channel = key_;
+        how.kind = owner_->is_cluster() ? subscription_kind::shard : subscription_kind::channel;
+        how.handler = [weak](message const&) {
+            if (auto const self = weak.lock()) self->look();
+        };
+        how.on_gap = [weak] {
+            auto const self = weak.lock();
+            if (!self) return;
+            self->gap_ = true;
+            self->look();
+        };
+        return open_subscription(owner_, std::move(how));
+    }
+
+    // In turns.
+    void look() noexcept {
+        again_ = true;
+        if (stopped_ || std::exchange(looking_, true)) return;
+        start(read(shared_from_this()), [self = shared_from_this()](std::exception_ptr) { self->looking_ = false; });
+    }
+
+    static task<void> look_now_and_then(std::shared_ptr<core> owner, std::weak_ptr<observation_state> which) {
+        while (true) {
+            engine::pause rest{owner, looks_every};
+            co_await rest;
+            auto const self = which.lock();
+            if (!self || self->stopped_) co_return;
+            self->look();
+        }
+    }
+
+    task<reply> ask(std::vector<std::string> const& words) const {
+        std::vector<argument> const arguments(words.begin(), words.end());
+        auto const slot = static_cast<std::int16_t>(redis::key_slot(key_));
+        return redis::run_command(owner_->way(), arguments,
+                                  {.deadline = owner_->deadline({}), .slot = owner_->is_cluster() ? slot : std::int16_t{-1}, .repeatable = true});
+    }
+
+    task<std::string> last() {
+        std::vector<std::string> const words{"XREVRANGE", key_, "+", "-", "COUNT", "1"};
+        auto asking = ask(words);
+        auto const said = co_await std::move(asking);
+        if (said.size() == 0) co_return std::string{"0-0"};
+        co_return std::string{said[0][0].text()};
+    }
+
+    static task<void> read(std::shared_ptr<observation_state> self) {
+        while (std::exchange(self->again_, false) && !self->stopped_) {
+            if (std::exchange(self->gap_, false)) {
+                // Another server may have taken over that had not heard of the latest changes: then those are gone, and newer ones stand there.
+                auto looking = self->last();
+                auto const newest = co_await std::move(looking);
+                if (parse(newest) < parse(self->after_)) self->after_ = newest;
+            }
+            std::vector<std::string> const words{"XRANGE", self->key_, "(" + self->after_, "+", "COUNT", std::to_string(at_once)};
+            auto asking = self->ask(words);
+            auto const said = co_await std::move(asking);
+            for (auto const entry : said) {
+                self->after_ = entry[0].text();
+                self->tell(read_change(self->after_, entry[1]));
+            }
+            if (said.size() == at_once) self->again_ = true;
+        }
+    }
+
+    void tell(leader_change const& what) noexcept {
+        std::lock_guard const guard{running_};
+        if (stopped_) return;
+        runs_on_ = std::this_thread::get_id();
+        try {
+            handler_(what);
+        } catch (std::exception const& problem) {
+            log(log_level::error, fmt::format("the handler of an observation threw: {}", problem.what()));
+        } catch (...) {
+            log(log_level::error, "the handler of an observation threw");
+        }
+        runs_on_ = std::thread::id{};
+    }
+
+    std::shared_ptr<core> owner_;
+    std::string key_;
+    handler handler_;
+    std::string after_;
+    subscription ear_;
+    bool looking_ = false;
+    bool again_ = false;
+    bool gap_ = false;
+    std::mutex running_;
+    std::atomic<std::thread::id> runs_on_{};
+    std::atomic<bool> stopped_{false};
+};
+
+namespace {
+
+task<observation> run_begin(std::shared_ptr<observation_state> state) {
+    observation made{state};  // ended if this does not come to its end
+    auto beginning = observation_state::begin(std::move(state));
+    co_await std::move(beginning);
+    co_return made;
+}
+
+}  // namespace
+
+task<observation> begin_observation(std::shared_ptr<core> owner, std::string key, std::function<void(leader_change const&)> handler, std::string after) {
+    if (!handler) throw invalid_argument_error("the observation has no handler");
+    bool const is_position = std::all_of(after.begin(), after.end(), [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
+    if (!is_position) throw invalid_argument_error(fmt::format("'{}' is no position of a change; take `leader_change::position`, \"0\" for all, or nothing for new ones", after));
+    return run_begin(std::make_shared<observation_state>(std::move(owner), std::move(key), std::move(handler), std::move(after)));
+}
+
+}  // namespace detail
+
+observation::observation(std::shared_ptr<detail::observation_state> state) noexcept : state_(std::move(state)) {}
+observation& observation::operator=(observation&& other) noexcept {
+    if (this == &other) return *this;
+    stop();
+    state_ = std::exchange(other.state_, nullptr);
+    return *this;
+}
+observation::~observation() { stop(); }
+
+void observation::stop() noexcept {
+    if (auto const state = std::exchange(state_, nullptr)) state->stop();
+}
+
+}  // namespace lockstep

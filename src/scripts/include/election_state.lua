@@ -1,0 +1,71 @@
+-- What an election has besides a lock: who leads, priorities, and a stream of changes, KEYS[2]. Needs lock_state, queue, next_in_line.
+--   n  '<hold> <since_ms> <who>' of the latest leader       y  somebody who stood in line had a priority
+--   u  changes that are not in the stream yet, in order, '<what> <term> <ms> <who>' and a newline each: the short ways leave them here,
+--      and every other script, the leader's next renewal at the latest, takes them along
+local noted = call('HMGET', key, 'n', 'u')
+local changes = noted[2] or ''
+
+local function note(what, who) changes = changes .. string.format('%s %.0f %.0f %s\n', what, last, now, who) end
+
+-- Whoever leads does not lead any more.
+local function note_end(what) note(what, string.match(noted[1] or '', '^%S+ %S+ (.*)$') or '0 ? ?') end
+
+local function elect(ttl, who)
+    local answer = take(ttl, 1)
+    note('elected', who)
+    set[#set + 1] = 'n'
+    set[#set + 1] = string.format('%s %.0f %s', hold, now, who)
+    return answer
+end
+
+-- As for a lock.
+local function settle(wanted)
+    if not owner or (ends > now and not (wanted and state == 'doubted' and owner ~= hold)) then return end
+    if state == 'held' then note_end('lost') else suspect(owner) end
+    owner = nil
+end
+
+-- Offers what nobody owns to the one of the highest priority that can be reached, and of those to the first. Otherwise as next_in_line.
+local function pass_on()
+    local order, silent, at = {}, {}, head
+    while at <= tail and #order < 1000 do
+        order[#order + 1], at = at, node(at)[3]
+    end
+    table.sort(order, function(a, b)
+        local first, second = tonumber(node(a)[4] or 0), tonumber(node(b)[4] or 0)
+        return first > second or (first == second and a < b)
+    end)
+    local chosen, heard, how = nil, 0, 'offered'
+    for _, one in ipairs(order) do
+        local id = node(one)[1]
+        local name = string.match(id, '^[^.]+')
+        if id == hold then
+            chosen, heard = one, silent[1] and listeners(name) or 1
+        elseif not is_suspect(name) then
+            heard = tell(name, id)
+            if heard ~= 0 then chosen = one else silent[#silent + 1] = one end
+        end
+        if chosen then break end
+    end
+    if not chosen then
+        chosen, how = order[1], 'doubted'
+        heard = tell(string.match(node(chosen)[1], '^[^.]+'), node(chosen)[1])
+    elseif heard > 0 then
+        for _, gone in ipairs(silent) do leave(gone) end
+    end
+    owner, state, ends = node(chosen)[1], how, now + window
+    leave(chosen)
+    return heard
+end
+
+-- The stream first: a server that refuses that has changed nothing.
+local function commit_all()
+    put_queue()
+    for what, term, ms, who in string.gmatch(changes, '(%S+) (%d+) (%d+) ([^\n]*)\n') do
+        call('XADD', KEYS[2], 'MAXLEN', '~', '1000', '*', 'what', what, 'term', term, 'ms', ms, 'who', who)
+    end
+    if noted[2] then del[#del + 1] = 'u' end
+    commit()
+    if changes ~= '' or owner == hold then call('PEXPIREAT', KEYS[2], math.max(now, ends or 0) + 2 * retention) end
+    if changes ~= '' then redis.pcall(publish, KEYS[2], 'changed') end
+end

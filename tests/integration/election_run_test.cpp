@@ -1,0 +1,236 @@
+// run(), health gates, giving way, replicas: what a candidate does besides standing in line.
+#include "election_support.hpp"
+#include "support/failures.hpp"
+#include "support/log_lines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace lockstep::test {
+namespace {
+
+class a_candidate : public testing::Test {
+protected:
+    redis_server server;
+    client a{server.url()};
+    client b{server.url()};
+};
+
+/// Waits as the leader-only work of a test, until it must stop.
+void work_until_stopped(leadership const& leads) {
+    auto const token = leads.stop_token();
+    while (!token.stop_requested()) std::this_thread::sleep_for(1ms);
+}
+
+TEST_F(a_candidate, ends_its_work_and_resigns_when_it_is_stopped) {
+    election of_a{a, "name", {.id = "a"}};
+    election of_b{b, "name", {.id = "b"}};
+    std::atomic<bool> works{false};
+    std::jthread const runs{[&](std::stop_token const& stop) {
+        of_a.run(
+            [&](leadership const& leads) {
+                works = true;
+                work_until_stopped(leads);
+                works = false;
+            },
+            [](leadership const&) { ADD_FAILURE() << "nothing was lost"; }, stop);
+    }};
+    ASSERT_TRUE(eventually([&] { return works.load(); }));
+    const_cast<std::jthread&>(runs).request_stop();
+    auto const next = of_b.campaign();
+    EXPECT_FALSE(works) << "it ended before the next one leads";
+}
+
+TEST_F(a_candidate, stands_again_after_it_was_told_to_resign) {
+    election of_a{a, "name", {.id = "a"}};
+    election of_b{b, "name", {.id = "b"}};
+    std::atomic<int> times{0};
+    std::jthread runs{[&](std::stop_token const& stop) {
+        of_a.run(
+            [&](leadership const& leads) {
+                ++times;
+                work_until_stopped(leads);
+                EXPECT_FALSE(leads.valid());
+                EXPECT_THROW(leads.check(), leadership_lost_error);
+            },
+            stop);
+    }};
+    ASSERT_TRUE(eventually([&] { return times == 1; }));
+    begun next{of_b.async_campaign()};
+    ASSERT_TRUE(eventually([&] { return candidates_at(server) == 1; }));
+    of_a.resign();
+    auto leads = next.get();
+    EXPECT_EQ(leads.id(), "b");
+    ASSERT_TRUE(eventually([&] { return candidates_at(server) == 1; }));
+    leads.resign();
+    EXPECT_TRUE(eventually([&] { return times == 2; }));
+}
+
+TEST_F(a_candidate, says_so_when_its_work_throws_and_does_not_keep_the_seat) {
+    election of_a{a, "name"};
+    EXPECT_THROW(of_a.run([](leadership const&) { throw std::runtime_error{"no"}; }), std::runtime_error);
+    EXPECT_TRUE(election(b, "name").try_campaign_for(10s));
+}
+
+TEST_F(a_candidate, calls_on_lost_when_the_leadership_was_lost) {
+    log_lines lines;
+    std::atomic<bool> works{false}, lost{false};
+    {
+        client c{server.url()};
+        election of_c{c, "name", {.id = "c", .ttl = 600ms, .renew_deadline = 400ms, .retry_period = 50ms}};
+        std::jthread runs{[&](std::stop_token const& stop) {
+            of_c.run(
+                [&](leadership const& leads) {
+                    works = true;
+                    work_until_stopped(leads);
+                },
+                [&](leadership const& was) {
+                    lost = true;
+                    EXPECT_GT(was.term(), 0U);
+                },
+                stop);
+        }};
+        ASSERT_TRUE(eventually([&] { return works.load(); }));
+        server.stop();
+        EXPECT_TRUE(eventually([&] { return lost.load(); }));
+        server.cont();
+    }
+    EXPECT_GE(lines.count("lost the leadership of 'name'"), 1U);
+}
+
+TEST_F(a_candidate, steps_down_when_it_could_not_renew_for_so_long_though_its_lease_lasts_longer) {
+    log_lines lines;
+    client c{server.url()};
+    election of_c{c, "name", {.id = "c", .ttl = 60s, .renew_deadline = 500ms, .retry_period = 50ms}};
+    auto const leads = of_c.campaign();
+    EXPECT_LE(leads.remaining(), 500ms);
+    auto const token = leads.stop_token();
+    ASSERT_FALSE(eventually([&] { return token.stop_requested(); }, 1s)) << "it is renewed";
+    server.stop();
+    EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
+    EXPECT_THROW(leads.check(), leadership_lost_error);
+    server.cont();
+    EXPECT_TRUE(election(b, "name").try_campaign_for(10s)) << "and gives it back when it can";
+}
+
+TEST_F(a_candidate, does_not_stand_while_it_is_unhealthy) {
+    std::atomic<bool> healthy{false};
+    election of_a{a, "name", {.id = "a", .healthy = [&] { return healthy.load(); }, .health_interval = 10ms}};
+    begun leads{of_a.async_campaign()};
+    EXPECT_FALSE(of_a.try_campaign_for(100ms));
+    EXPECT_FALSE(leads.done());
+    healthy = true;
+    EXPECT_TRUE(leads.get().valid());
+}
+
+TEST_F(a_candidate, leaves_the_line_when_it_becomes_unhealthy_and_comes_back) {
+    election of_b{b, "name", {.id = "b"}};
+    auto leads = of_b.campaign();
+    std::atomic<bool> healthy{true};
+    election of_a{a, "name", {.id = "a", .healthy = [&] { return healthy.load(); }, .health_interval = 10ms}};
+    begun standing{of_a.async_campaign()};
+    ASSERT_TRUE(eventually([&] { return candidates_at(server) == 1; }));
+    healthy = false;
+    ASSERT_TRUE(eventually([&] { return candidates_at(server) == 0; }));
+    healthy = true;
+    ASSERT_TRUE(eventually([&] { return candidates_at(server) == 1; }));
+    leads.resign();
+    EXPECT_EQ(standing.get().id(), "a");
+}
+
+TEST_F(a_candidate, resigns_when_it_is_unhealthy_or_its_gate_hangs_or_throws) {
+    enum class how { well, sick, hanging, throwing };
+    log_lines lines;
+    std::atomic<how> is{how::well};
+    auto const gate = [&] {
+        while (is == how::hanging) std::this_thread::sleep_for(1ms);
+        if (is == how::throwing) throw std::runtime_error{"no answer"};
+        return is != how::sick;
+    };
+    client c{server.url()};
+    election of_c{c, "name", {.id = "c", .healthy = gate, .health_interval = 10ms, .health_timeout = 50ms}};
+    election of_b{b, "name", {.id = "b"}};
+    std::atomic<bool> works{false};
+    std::jthread runs{[&](std::stop_token const& stop) {
+        of_c.run(
+            [&](leadership const& leads) {
+                works = true;
+                work_until_stopped(leads);
+                works = false;
+            },
+            stop);
+    }};
+    for (auto const next : {how::sick, how::hanging, how::throwing}) {
+        is = how::well;
+        ASSERT_TRUE(eventually([&] { return works.load(); }));
+        is = next;
+        auto leads = of_b.try_campaign_for(20s);
+        ASSERT_TRUE(leads);
+        EXPECT_FALSE(works);
+    }
+    EXPECT_GE(lines.count("no answer"), 1U);
+    runs.request_stop();
+    runs.join();
+}
+
+TEST_F(a_candidate, that_stepped_down_keeps_the_seat_for_a_while_only) {
+    log_lines lines;
+    client c{server.url()};
+    election of_c{c, "name", {.id = "c", .ttl = 1200ms, .renew_deadline = 500ms, .retry_period = 100ms}};
+    election of_b{b, "name", {.id = "b"}};
+    auto leads = of_c.campaign();
+    auto const token = leads.stop_token();
+    of_c.resign();
+    EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
+    EXPECT_FALSE(leads.valid());
+    EXPECT_FALSE(of_b.try_campaign()) << "it may still finish";
+    EXPECT_TRUE(of_b.try_campaign_for(20s));
+    EXPECT_EQ(outcome([&] { leads.resign(); }), errc::leadership_lost);
+    EXPECT_EQ(lines.count("was taken from c"), 1U);
+}
+
+TEST_F(a_candidate, gives_way_to_a_higher_priority_where_it_is_asked_to) {
+    election low{a, "name", {.id = "low", .priority = 1, .give_way = true, .heartbeat_interval = 20ms}};
+    election equal{b, "name", {.id = "equal", .priority = 1}};
+    election high{b, "name", {.id = "high", .priority = 2}};
+    std::atomic<bool> works{false};
+    std::jthread runs{[&](std::stop_token const& stop) {
+        low.run(
+            [&](leadership const& leads) {
+                works = true;
+                work_until_stopped(leads);
+                works = false;
+            },
+            stop);
+    }};
+    ASSERT_TRUE(eventually([&] { return works.load(); }));
+    EXPECT_FALSE(equal.try_campaign_for(300ms));
+    EXPECT_TRUE(works);
+    auto leads = high.try_campaign_for(10s);
+    ASSERT_TRUE(leads);
+    EXPECT_FALSE(works);
+    leads->resign();
+    EXPECT_TRUE(eventually([&] { return works.load(); })) << "and stands again";
+}
+
+TEST_F(a_candidate, leads_only_when_enough_replicas_have_heard_of_it) {
+    log_lines lines;
+    redis_server primary{{.tcp = true}};
+    client c{primary.url()};
+    election of_c{c, "name", {.id = "c", .retry_period = 50ms, .min_replicas = 1, .replica_timeout = 50ms}};
+    begun standing{of_c.async_campaign()};
+    ASSERT_TRUE(eventually([&] { return lines.count("replicas must hear of it") >= 2; })) << lines.text();
+    EXPECT_FALSE(standing.done());
+    EXPECT_FALSE(of_c.try_campaign_for(10ms));
+    redis_server replica{{.tcp = true, .replica_of = primary.address()}};
+    auto leads = standing.get();
+    EXPECT_TRUE(leads.valid());
+    EXPECT_NE(replica.must({"HGET", "lockstep:{name}:election", "n"}).text.find("c"), std::string::npos);
+    EXPECT_EQ(of_c.leader()->term, leads.term());
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,127 @@
+// A task that one process of the fleet runs at a time, and work that one of them does once.
+#include <lockstep/singleton.hpp>
+
+#include "support/contract.hpp"
+#include "support/eventually.hpp"
+#include "support/failures.hpp"
+#include "support/log_lines.hpp"
+#include "topology_support.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace lockstep::test {
+namespace {
+
+class a_singleton : public testing::Test {
+protected:
+    /// Counts how many run at a time.
+    auto task() {
+        return [this](leadership const& leads) {
+            EXPECT_EQ(++running, 1);
+            ++runs;
+            auto const token = leads.stop_token();
+            while (!token.stop_requested() && !ends) std::this_thread::sleep_for(1ms);
+            --running;
+            if (throws) throw std::runtime_error{"the task failed"};
+        };
+    }
+
+    std::atomic<int> running{0}, runs{0};
+    std::atomic<bool> ends{false}, throws{false};
+    redis_server server;
+    client a{server.url()};
+    client b{server.url()};
+};
+
+TEST_F(a_singleton, runs_in_one_place_and_moves_when_that_one_ends) {
+    auto first = std::make_unique<singleton>(a, "name", task(), election_options{.id = "a"});
+    ASSERT_TRUE(eventually([&] { return first->runs_here(); }));
+    singleton second{b, "name", task(), {.id = "b"}};
+    EXPECT_EQ(second.where().leader()->id, "a");
+    first.reset();
+    EXPECT_TRUE(eventually([&] { return second.runs_here(); }));
+    EXPECT_EQ(second.where().leader()->id, "b");
+    second.stop();
+    EXPECT_FALSE(second.runs_here());
+    EXPECT_FALSE(second.where().leader());
+    second.stop();
+}
+
+TEST_F(a_singleton, moves_when_its_server_can_not_be_reached_from_there) {
+    log_lines lines;
+    {
+        client c{server.url()};
+        singleton of_c{c, "name", task(), {.id = "c", .ttl = 500ms, .renew_deadline = 300ms, .retry_period = 50ms}};
+        ASSERT_TRUE(eventually([&] { return of_c.runs_here(); }));
+        server.stop();
+        EXPECT_TRUE(eventually([&] { return !of_c.runs_here(); })) << "it stops though nobody tells it";
+        server.cont();
+        EXPECT_TRUE(eventually([&] { return of_c.runs_here(); }));
+    }
+}
+
+TEST_F(a_singleton, runs_its_task_again_when_that_ends_or_throws) {
+    log_lines lines;
+    {
+        client c{server.url()};
+        ends = throws = true;
+        singleton of_c{c, "name", task(), {.id = "c", .retry_period = 10ms}};
+        EXPECT_TRUE(eventually([&] { return runs >= 3; }));
+    }
+    EXPECT_GE(lines.count("the task failed"), 3U);
+    EXPECT_THROW(singleton(a, "name", {}), invalid_argument_error);
+}
+
+class run_once_contract : public contract {
+protected:
+    bool once(client& by, std::string_view name, std::chrono::milliseconds window, std::function<void()> work, run_once_options how = {}) {
+        return run(
+            by, [&] { return run_once(by, name, window, work, how); },
+            [&] {
+                std::function<task<void>()> const coroutine = [work]() -> task<void> {
+                    work();
+                    co_return;
+                };
+                return async_run_once(by, name, window, coroutine, how);
+            });
+    }
+};
+LOCKSTEP_CONTRACT(run_once_contract);
+
+TEST_P(run_once_contract, runs_the_work_of_exactly_one_of_all_who_try) {
+    std::atomic<int> runs{0};
+    std::atomic<int> here{0};
+    {
+        std::vector<std::jthread> all;
+        for (int i = 0; i < 16; ++i) {
+            all.emplace_back([&, i] { here += once(i % 2 == 0 ? a : b, "name", 60s, [&] { ++runs; }) ? 1 : 0; });
+        }
+    }
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(here, 1);
+    EXPECT_TRUE(once(a, "another", 60s, [] {}));
+}
+
+TEST_P(run_once_contract, runs_it_again_when_the_window_is_over) {
+    EXPECT_TRUE(once(a, "name", 100ms, [] {}));
+    EXPECT_TRUE(eventually([&] { return once(b, "name", 100ms, [] {}); }));
+    EXPECT_EQ(outcome([&] { once(a, "name", 0ms, [] {}); }), errc::invalid_argument);
+    EXPECT_EQ(outcome([&] { once(a, "", 1s, [] {}); }), errc::invalid_argument);
+}
+
+TEST_P(run_once_contract, gives_others_a_try_after_a_failure_only_where_that_is_asked_for) {
+    auto const fail = [] { throw std::runtime_error{"no"}; };
+    EXPECT_THROW(once(a, "name", 60s, fail), std::runtime_error);
+    EXPECT_FALSE(once(b, "name", 60s, [] {}));
+    EXPECT_THROW(once(a, "other", 60s, fail, {.again_if_it_throws = true}), std::runtime_error);
+    EXPECT_TRUE(once(b, "other", 60s, [] {}));
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -29,12 +29,13 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 constexpr milliseconds usual_ttl = 30s;
+constexpr milliseconds usual_term_ttl = 15s;
 constexpr milliseconds usual_grace = 5s;
 constexpr milliseconds quiet_for = 1s;  // before a person is told what we wait for
 
-using wish = std::function<task<std::optional<lease>>()>;
+using wish = std::function<task<std::optional<grip>>()>;
 
-task<bool> take_each(std::vector<wish> wishes, std::vector<lease>& into) {
+task<bool> take_each(std::vector<wish> wishes, std::vector<grip>& into) {
     for (auto const& one : wishes) {
         auto asking = one();
         auto got = co_await std::move(asking);
@@ -44,7 +45,7 @@ task<bool> take_each(std::vector<wish> wishes, std::vector<lease>& into) {
     co_return true;
 }
 
-task<std::optional<lease>> take_permit(client& by, std::string name, std::int64_t permits, lease_options how,
+task<std::optional<grip>> take_permit(client& by, std::string name, std::int64_t permits, lease_options how,
                                        std::optional<std::chrono::steady_clock::time_point> until) {
     semaphore_options options{.lease = how};
     auto creating = counting_semaphore::async_create(by, name, permits, options);
@@ -52,26 +53,42 @@ task<std::optional<lease>> take_permit(client& by, std::string name, std::int64_
     if (!until) {
         auto waiting = semaphore.async_acquire();
         auto held = co_await std::move(waiting);
-        co_return std::optional<lease>{std::move(held)};
+        co_return std::optional<grip>{grip{std::move(held)}};
     }
     auto asking = semaphore.async_try_acquire_until(*until);
-    co_return co_await std::move(asking);
+    auto got = co_await std::move(asking);
+    if (!got) co_return std::nullopt;
+    co_return std::optional<grip>{grip{std::move(*got)}};
+}
+
+task<std::optional<grip>> take_office(std::shared_ptr<election> in, std::optional<milliseconds> within) {
+    if (!within) {
+        auto standing = in->async_campaign();
+        auto held = co_await std::move(standing);
+        co_return std::optional<grip>{grip{std::move(held)}};
+    }
+    auto trying = in->async_try_campaign_for(*within);
+    auto got = co_await std::move(trying);
+    if (!got) co_return std::nullopt;
+    co_return std::optional<grip>{grip{std::move(*got)}};
 }
 
 /// One of acquire, try_acquire and try_acquire_until, with one kind of result.
 template <class Acquire, class TryUntil>
-task<std::optional<lease>> take(Acquire acquire, TryUntil try_until, std::optional<std::chrono::steady_clock::time_point> until) {
+task<std::optional<grip>> take(Acquire acquire, TryUntil try_until, std::optional<std::chrono::steady_clock::time_point> until) {
     if (until) {
         auto asking = try_until(*until);
-        co_return co_await std::move(asking);
+        auto got = co_await std::move(asking);
+        if (!got) co_return std::nullopt;
+        co_return std::optional<grip>{grip{std::move(*got)}};
     }
     auto waiting = acquire();
     auto held = co_await std::move(waiting);
-    co_return std::optional<lease>{std::move(held)};
+    co_return std::optional<grip>{grip{std::move(held)}};
 }
 
 /// The last one first. A lease that was lost ends this with its error, after all others were given back.
-task<void> release_each(std::vector<lease> all) {
+task<void> release_each(std::vector<grip> all) {
     std::exception_ptr first;
     for (auto one = all.rbegin(); one != all.rend(); ++one) {
         try {
@@ -166,7 +183,16 @@ int job::run() {
 
 // ---- waiting for the lock
 
+election_options run_options::candidacy() const {
+    auto const length = ttl.value_or(usual_term_ttl);
+    return {.id = id, .ttl = length, .renew_deadline = length * 2 / 3, .retry_period = length * 2 / 15, .priority = priority};
+}
+
 std::vector<wish> job::wishes(client& by) const {
+    if (how_.elects) {
+        auto const in = std::make_shared<election>(by, how_.name, how_.candidacy());
+        return {[in, within = how_.wait] { return take_office(in, within); }};
+    }
     lease_options const how{.ttl = how_.ttl, .max_hold = how_.max_hold};
     std::optional<clock::time_point> until;
     if (how_.wait) until = *how_.wait > 0ms ? clock::now() + *how_.wait : clock::time_point{};
@@ -230,11 +256,13 @@ void job::watch_over_leases() {
 command_line job::describe_command() const {
     auto path = find_program(all_.words.front());
     auto owner = all_.connection.name.empty() ? path.substr(path.rfind('/') + 1) : all_.connection.name;
-    return {.path = path,
-            .words = all_.words,
-            .added = {{"LOCKSTEP_NAME", how_.name},
-                      {"LOCKSTEP_FENCE", std::to_string(leases_.front().fence())},
-                      {"LOCKSTEP_OWNER", fmt::format("{}@{}:{}", owner, host_name(), ::getpid())}}};
+    command_line made{.path = path,
+                      .words = all_.words,
+                      .added = {{"LOCKSTEP_NAME", how_.name},
+                                {"LOCKSTEP_FENCE", std::to_string(leases_.front().fence())},
+                                {"LOCKSTEP_OWNER", fmt::format("{}@{}:{}", owner, host_name(), ::getpid())}}};
+    if (how_.elects) made.added.emplace_back("LOCKSTEP_TERM", std::to_string(leases_.front().fence()));
+    return made;
 }
 
 int job::supervise(client&) {
@@ -288,7 +316,7 @@ void job::pause_with_child() {
     ::kill(-pid_, SIGSTOP);  // all that it started too: nobody watches the lease meanwhile
     signals::suffer(SIGTSTP, by_terminal);
     // Here we are again: continued by the shell, or never stopped, because there is no shell that could continue us.
-    if (!std::all_of(leases_.begin(), leases_.end(), [](lease const& one) { return one.valid(); })) return bell_->ring(bell_->lost);
+    if (!std::all_of(leases_.begin(), leases_.end(), [](grip const& one) { return one.valid(); })) return bell_->ring(bell_->lost);
     continue_child();
 }
 
@@ -314,7 +342,9 @@ void job::pass_on(int number) {
 
 milliseconds job::grace() const {
     // Without a wish of the user's it ends before the lease can be somebody else's: a tenth of the ttl is left when it counts as lost here.
-    return how_.kill_after.value_or(std::min(usual_grace, how_.ttl.value_or(usual_ttl) / 10));
+    // For a leader it is a third.
+    auto const left = how_.elects ? how_.ttl.value_or(usual_term_ttl) / 3 : how_.ttl.value_or(usual_ttl) / 10;
+    return how_.kill_after.value_or(std::min(usual_grace, left));
 }
 
 void job::lease_is_lost() {
@@ -377,10 +407,12 @@ void job::give_back() {
     if (!problem_ || told_lost_ || lost_while_lingering) return;
     try {
         std::rethrow_exception(std::exchange(problem_, nullptr));
-    } catch (lease_lost_error const& lost) {
-        told_lost_ = true;
-        all_.note(fmt::format("lost {}: {}", printable(how_.name), printable(lost.what())), boost::json::object{{"event", "lost"}, {"name", how_.name}});
     } catch (error const& one) {
+        if (one.reason() == errc::lease_lost || one.reason() == errc::leadership_lost) {
+            told_lost_ = true;
+            all_.note(fmt::format("lost {}: {}", printable(how_.name), printable(one.what())), boost::json::object{{"event", "lost"}, {"name", how_.name}});
+            return;
+        }
         // The command ran under the lock to its end: that is what counts. What is not given back ends by itself.
         all_.note(fmt::format("{} could not be given back and ends by itself: {}", printable(how_.name), printable(one.what())),
                   boost::json::object{{"event", "not_released"}, {"name", how_.name}});

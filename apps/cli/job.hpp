@@ -1,16 +1,17 @@
 #pragma once
 
-// One `lockstep run`: wait for the lock, run the command while watching over the lease, give the lock back.
+// One `lockstep run` or `lockstep elect`: wait for the lock, run the command while watching over the lease, give the lock back.
 //
 // All of it happens on the main thread, in a loop that waits for signals (signals.hpp) and for word from the library, whose threads
 // only set a flag and ring a bell.
 
 #include "cli/child.hpp"
 #include "cli/context.hpp"
+#include "cli/grip.hpp"
 #include "cli/guard.hpp"
 #include "cli/signals.hpp"
 
-#include <lockstep/lease.hpp>
+#include <lockstep/election.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -34,6 +35,11 @@ struct run_options {
     int conflict_code = 1;
     std::optional<std::chrono::milliseconds> ttl{}, at_least{}, max_hold{}, kill_after{};
     bool yield = false;
+    bool elects = false;  ///< stands in an election instead, as `id`
+    std::string id{};
+    int priority = 0;
+
+    election_options candidacy() const;  ///< for as long as this lives
 };
 
 class job {
@@ -56,7 +62,7 @@ private:
     };
 
     bool obtain(client& by);
-    std::vector<std::function<task<std::optional<lease>>()>> wishes(client& by) const;
+    std::vector<std::function<task<std::optional<grip>>()>> wishes(client& by) const;
     void watch_over_leases();
     command_line describe_command() const;
     int supervise(client& by);
@@ -81,7 +87,7 @@ private:
     signals& signals_;
     std::shared_ptr<bell> bell_ = std::make_shared<bell>();
     std::exception_ptr problem_;
-    std::vector<lease> leases_;
+    std::vector<grip> leases_;
     std::vector<std::unique_ptr<std::stop_callback<std::function<void()>>>> callbacks_;
     std::unique_ptr<guard> guard_;
     std::unique_ptr<terminal> terminal_;

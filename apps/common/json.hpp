@@ -8,6 +8,7 @@
 #include "base/utf8.hpp"
 
 #include <lockstep/health.hpp>
+#include <lockstep/leadership.hpp>
 #include <lockstep/monitor.hpp>
 
 #include <boost/describe.hpp>
@@ -32,6 +33,8 @@ BOOST_DESCRIBE_STRUCT(explanation, (), (name, holds, waits, chain, cycles))
 BOOST_DESCRIBE_STRUCT(contention_info, (), (name, kind, queue, longest, longest_by, waited))
 BOOST_DESCRIBE_STRUCT(audit_entry, (), (id, at, action, name, kind, hold, fence, owner, by, reason, outcome))
 BOOST_DESCRIBE_STRUCT(history_entry, (), (id, what, kind, use, name, hold, trace, detail, owner, fence, permits, at, waited, held, missing))
+BOOST_DESCRIBE_STRUCT(leader_info, (), (id, host, pid, term, since, remaining, candidates))
+BOOST_DESCRIBE_STRUCT(leader_change, (), (what, id, host, pid, term, at, position))
 BOOST_DESCRIBE_STRUCT(violation, (), (name, kind, what, first, second, text))
 BOOST_DESCRIBE_STRUCT(finding, (), (check, state, found, advice, took))
 BOOST_DESCRIBE_STRUCT(health_report, (), (state, server, findings))
@@ -57,6 +60,7 @@ std::string json_key(char const* member, T const&) {
 
 inline boost::json::value as_json(std::string const& text) { return boost::json::string{base::as_utf8(text)}; }
 inline boost::json::value as_json(health_state state) { return boost::json::string{to_string(state)}; }
+inline boost::json::value as_json(leader_change::kind what) { return boost::json::string{to_string(what)}; }
 inline boost::json::value as_json(std::chrono::system_clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }

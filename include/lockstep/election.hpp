@@ -22,6 +22,7 @@
 #include <lockstep/leadership.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,6 +31,8 @@
 #include <utility>
 
 namespace lockstep {
+
+class redlock_nodes;
 
 namespace detail {
 class health_gate;
@@ -50,7 +53,8 @@ struct election_options {
 
     /// 0 to 1000. The highest of those in line is next.
     int priority = 0;
-    /// A leader steps down when a candidate of higher priority stands in line; it looks every `heartbeat_interval`.
+    /// A leader steps down when a candidate of higher priority stands in line; it looks every `heartbeat_interval`. Over nodes that is how often it
+    /// says that it leads, and how often observers look.
     bool give_way = false;
     std::chrono::milliseconds heartbeat_interval{1'000};
 
@@ -63,6 +67,10 @@ struct election_options {
     /// So many replicas must have heard of it within `replica_timeout` before somebody leads; otherwise it is given back and tried again.
     unsigned min_replicas = 0;
     std::chrono::milliseconds replica_timeout{1'000};
+
+    /// Refuse one server: two can lead for a while after it failed over. Only with `redlock_nodes`, of which there must be so many.
+    bool require_quorum = false;
+    std::size_t minimum_nodes = 3;
 
     /// How long a candidate that was told of its turn may take, and how long the server remembers an unused election. As `lease_options`.
     std::chrono::milliseconds claim_window{500};
@@ -92,6 +100,9 @@ class election {
 public:
     /// Does not ask the server. Throws `invalid_argument_error` that names the option and what is allowed.
     election(client& by, std::string_view name, election_options const& options = {});
+    /// Over independent nodes: the leader has a redlock with a fence on most of them, and steps down when they are gone. Not possible there:
+    /// priorities, `min_replicas`, and `observe` from an earlier position. Its header is <lockstep/redlock.hpp>.
+    election(redlock_nodes const& nodes, std::string_view name, election_options const& options = {});
     election(election&&) noexcept;
     election& operator=(election&&) noexcept;
     ~election();
@@ -135,6 +146,7 @@ public:
     std::string const& name() const noexcept;
 
 private:
+    void begin(std::shared_ptr<detail::election_state> state, election_options const& options);
     std::optional<leadership> try_until(std::chrono::steady_clock::time_point until, std::stop_token token);
     task<std::optional<leadership>> async_try_until(std::chrono::steady_clock::time_point until);
 

@@ -76,6 +76,7 @@ public:
 
 private:
     friend class redlock;
+    friend class election;
     std::shared_ptr<quorum::anchor> nodes_;
 };
 

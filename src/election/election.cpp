@@ -1,7 +1,7 @@
 #include <lockstep/election.hpp>
 
 #include "election/election_state.hpp"
-#include "election/observation.hpp"
+#include "election/quorum_venue.hpp"
 #include "lease/pause.hpp"
 
 #include <lockstep/error.hpp>
@@ -51,7 +51,7 @@ task<std::shared_ptr<seat>> campaign_or_rest(std::shared_ptr<election_state> sel
         if (!detail::is_passing(problem)) throw;
         note_failure(*self, problem);
     }
-    engine::pause rest{self->owner(), self->options().retry_period};
+    engine::pause rest{self->owner(), self->retry_period()};
     co_await rest;
     co_return nullptr;
 }
@@ -101,7 +101,26 @@ task<void> run_in_coroutine(std::shared_ptr<election_state> self, std::function<
 election::election(client& by, std::string_view name, election_options const& options) {
     auto const& core = detail::core_access::of(by);
     core->require_same_process();
-    state_ = std::make_shared<election_state>(core, name, options);
+    detail::check_options(name, options);
+    if (options.require_quorum) {
+        throw invalid_argument_error(fmt::format("election '{}': require_quorum needs at least {} independent nodes (minimum_nodes), and one client is "
+                                                 "one node; make it with redlock_nodes",
+                                                 name, options.minimum_nodes));
+    }
+    auto id = detail::candidate_id(name, options.id);
+    auto where = detail::make_server_venue(core, std::string{name}, id, options);
+    begin(std::make_shared<election_state>(std::move(where), name, std::move(id), options), options);
+}
+
+election::election(redlock_nodes const& nodes, std::string_view name, election_options const& options) {
+    detail::check_options(name, options);
+    auto id = detail::candidate_id(name, options.id);
+    auto where = detail::make_quorum_venue(nodes, nodes.nodes_, std::string{name}, id, options);
+    begin(std::make_shared<election_state>(std::move(where), name, std::move(id), options), options);
+}
+
+void election::begin(std::shared_ptr<election_state> state, election_options const& options) {
+    state_ = std::move(state);
     if (options.healthy) gate_ = std::make_unique<detail::health_gate>(options.healthy, options.health_interval, state_->health());
     state_->supervise();
 }
@@ -113,7 +132,7 @@ std::string const& election::id() const noexcept { return state_->id(); }
 std::string const& election::name() const noexcept { return state_->name(); }
 
 leadership election::campaign(std::stop_token token) {
-    state_->owner()->require_blocking_is_allowed();
+    state_->where().require_blocking();
     return sync_wait(async_campaign(), std::move(token));
 }
 
@@ -123,7 +142,7 @@ task<leadership> election::async_campaign() {
 }
 
 std::optional<leadership> election::try_until(clock::time_point until, std::stop_token token) {
-    state_->owner()->require_blocking_is_allowed();
+    state_->where().require_blocking();
     return sync_wait(async_try_until(until), std::move(token));
 }
 
@@ -137,23 +156,23 @@ void election::resign() noexcept {
 }
 
 std::optional<leader_info> election::leader() const {
-    state_->owner()->require_blocking_is_allowed();
+    state_->where().require_blocking();
     return sync_wait(async_leader());
 }
 
 task<std::optional<leader_info>> election::async_leader() const {
     state_->owner()->require_same_process();
-    return election_state::leader(state_);
+    return state_->where().leader();
 }
 
 observation election::observe(std::function<void(leader_change const&)> handler, observe_options const& options) const {
-    state_->owner()->require_blocking_is_allowed();
+    state_->where().require_blocking();
     return sync_wait(async_observe(std::move(handler), options));
 }
 
 task<observation> election::async_observe(std::function<void(leader_change const&)> handler, observe_options const& options) const {
     state_->owner()->require_same_process();
-    return detail::begin_observation(state_->owner(), state_->changes_key(), std::move(handler), std::string{options.after});
+    return state_->where().observe(std::move(handler), std::string{options.after});
 }
 
 task<void> election::async_run(std::function<task<void>(leadership const&)> on_elected, std::function<void(leadership const&)> on_lost) {
@@ -165,7 +184,7 @@ task<void> election::async_run(std::function<task<void>(leadership const&)> on_e
 void election::run(std::function<void(leadership const&)> on_elected, std::function<void(leadership const&)> on_lost, std::stop_token stop) {
     if (!on_elected) throw invalid_argument_error(fmt::format("election '{}': run has nothing to do when it leads (on_elected is empty)", name()));
     auto const self = state_;
-    self->owner()->require_blocking_is_allowed();
+    self->where().require_blocking();
     while (!stop.stop_requested()) {
         std::shared_ptr<seat> mine;
         try {

@@ -1,12 +1,7 @@
 #include "election/election_state.hpp"
 
 #include "base/host.hpp"
-#include "base/names.hpp"
-#include "election/who.hpp"
-#include "lease/hub.hpp"
-#include "lease/kind.hpp"
-#include "redis/command.hpp"
-#include "scripts/all.hpp"
+#include "lease/pause.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
@@ -18,12 +13,10 @@
 #include <utility>
 
 namespace lockstep::detail {
-namespace {
-
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-void check_times(std::string_view name, election_options const& how) {
+void check_options(std::string_view name, election_options const& how) {
     auto const refuse = [name](std::string const& why) { throw invalid_argument_error(fmt::format("election '{}': {}", name, why)); };
     if (!(how.ttl > how.renew_deadline && how.renew_deadline > how.retry_period && how.retry_period >= 1ms)) {
         refuse(fmt::format("ttl > renew_deadline > retry_period > 0 must hold, and {} ms > {} ms > {} ms > 0 does not; the defaults are 15 s, 10 s and 2 s",
@@ -39,7 +32,7 @@ void check_times(std::string_view name, election_options const& how) {
     at_least(how.replica_timeout, 1ms, "replica_timeout");
 }
 
-std::string checked_id(std::string_view name, std::string_view id) {
+std::string candidate_id(std::string_view name, std::string_view id) {
     if (id.empty()) return fmt::format("{}-{}", base::host_name(), ::getpid());
     bool const clean = std::none_of(id.begin(), id.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
     if (id.size() <= 256 && clean) return std::string{id};
@@ -47,35 +40,11 @@ std::string checked_id(std::string_view name, std::string_view id) {
                                              clean ? "" : " with some"));
 }
 
-/// As in election_acquire.lua.
-std::string describe(std::string const& id) {
+std::string describe_candidate(std::string const& id) {
     auto host = base::host_name();
     std::replace_if(host.begin(), host.end(), [](char c) { return static_cast<unsigned char>(c) <= 0x20; }, '_');
     return fmt::format("{} {} {}", ::getpid(), host.empty() ? "?" : host, id);
 }
-
-std::shared_ptr<engine::target const> make_target(std::shared_ptr<core> const& owner, std::string_view name, std::string const& id,
-                                                  election_options const& how) {
-    lease_options const terms{.ttl = how.ttl,
-                              .renew = true,
-                              .renew_every = 0ms,
-                              .max_hold = 0ms,
-                              .wait_limit = 0ms,
-                              .attempts = 0U,
-                              .cohort_passes = 0U,
-                              .claim_window = how.claim_window,
-                              .retention = how.retention,
-                              .max_waiters = 1'000U};  // as many as election_state.lua looks at
-    auto made = engine::hub::of(*owner).target_for(owner, engine::election_kind, name, terms);
-    made.how.renew_every = how.retry_period;
-    made.how.trust_for = how.renew_deadline;
-    made.changes = base::key_name(owner->options().prefix, name, "changes");
-    made.who = describe(id);
-    made.priority = how.priority;
-    return std::make_shared<engine::target const>(std::move(made));
-}
-
-}  // namespace
 
 bool is_passing(error const& problem) noexcept {
     switch (problem.reason()) {
@@ -87,12 +56,10 @@ bool is_passing(error const& problem) noexcept {
     }
 }
 
-election_state::election_state(std::shared_ptr<core> owner, std::string_view name, election_options const& options)
-    : owner_(std::move(owner)), name_(name), id_(checked_id(name, options.id)), options_(options) {
-    check_times(name, options);
+election_state::election_state(std::shared_ptr<venue> where, std::string_view name, std::string id, election_options const& options)
+    : where_(std::move(where)), name_(name), id_(std::move(id)), options_(options) {
     options_.id = {};
     options_.healthy = {};
-    what_ = make_target(owner_, name, id_, options);
     if (options.healthy) {
         health_ = std::make_shared<verdict>(options.health_timeout);
         stands_ = false;
@@ -102,31 +69,6 @@ election_state::election_state(std::shared_ptr<core> owner, std::string_view nam
 std::shared_ptr<seat> election_state::current() const {
     std::lock_guard const guard{mutex_};
     return current_.lock();
-}
-
-task<reply> election_state::script(scripts::script const& which, std::string_view hold) const {
-    auto const& room = *what_->where;
-    std::string_view const keys[] = {room.key(), what_->changes};
-    argument const words[] = {argument{hold}, argument{what_->rules}};
-    redis::command_terms const terms{.deadline = owner_->deadline({}), .slot = room.slot(), .repeatable = true};
-    return redis::run_script(owner_->way(), which, std::span{keys}.first(which.keys), words, terms);
-}
-
-task<std::optional<leader_info>> election_state::leader(std::shared_ptr<election_state> self) {
-    auto const& room = *self->what_->where;
-    std::string_view const keys[] = {room.key()};
-    argument const words[] = {argument{""}};
-    redis::command_terms const terms{.deadline = self->owner_->deadline({}), .slot = room.slot(), .repeatable = true};
-    auto asking = redis::run_script(self->owner_->way(), scripts::election_read, keys, words, terms);
-    auto const said = co_await std::move(asking);
-    if (said.size() < 8) co_return std::nullopt;
-    leader_info found;
-    found.candidates = static_cast<std::size_t>(said[1].integer());
-    found.term = std::stoull(std::string{said[4].text()});
-    found.since = std::chrono::system_clock::time_point{milliseconds{said[5].integer()}};
-    found.remaining = milliseconds{said[6].integer()};
-    read_who(said[7].text(), found.pid, found.host, found.id);
-    co_return std::optional<leader_info>{std::move(found)};
 }
 
 // ---- the gate, and those of higher priority
@@ -153,19 +95,14 @@ void election_state::set_permission(bool stands) {
 void election_state::supervise() {
     if (!health_ && !options_.give_way) return;
     auto const often = health_ ? options_.health_interval : options_.heartbeat_interval;
-    start(watch(owner_, weak_from_this(), std::clamp(often / 4, 5ms, 100ms)), [](std::exception_ptr) {});
+    start(watch(owner(), weak_from_this(), std::clamp(often / 4, 5ms, 100ms)), [](std::exception_ptr) {});
 }
 
-task<bool> election_state::outranked(std::shared_ptr<election_state> self) {
+task<bool> election_state::is_outranked(std::shared_ptr<election_state> self) {
     bool higher = false;
     try {
-        auto const& room = *self->what_->where;
-        std::string_view const keys[] = {room.key()};
-        argument const words[] = {argument{"1"}};
-        redis::command_terms const terms{.deadline = self->owner_->deadline({}), .slot = room.slot(), .repeatable = true};
-        auto asking = redis::run_script(self->owner_->way(), scripts::election_read, keys, words, terms);
-        auto const said = co_await std::move(asking);
-        higher = said[2].integer() > self->options_.priority;
+        auto asking = self->where_->highest_in_line();
+        higher = co_await std::move(asking) > self->options_.priority;
     } catch (error const& problem) {
         if (!is_passing(problem)) throw;
     }
@@ -184,9 +121,52 @@ task<void> election_state::watch(std::shared_ptr<core> owner, std::weak_ptr<elec
         looked = clock::now();
         auto const leads = self->current();
         if (!leads || leads->remaining() == 0ms) continue;
-        auto looking = outranked(self);
+        auto looking = is_outranked(self);
         bool const higher = co_await std::move(looking);
         if (higher) leads->step_down("a candidate of higher priority stands in line");
+    }
+}
+
+// ---- standing
+
+/// False: its time is over.
+task<bool> election_state::wait_for_permission(std::shared_ptr<election_state> self, clock::time_point until) {
+    while (!self->ask_gate().stands) {
+        if (until != clock::time_point::max() && clock::now() >= until) co_return false;
+        engine::pause rest{self->owner(), 10ms};
+        co_await rest;
+    }
+    co_return true;
+}
+
+std::shared_ptr<seat> election_state::sit(std::unique_ptr<tenure> held) {
+    auto made = std::make_shared<seat>(seat::place{owner(), name_, id_, options_.renew_deadline}, std::move(held));
+    {
+        std::lock_guard const guard{mutex_};
+        current_ = made;
+    }
+    log(log_level::info, fmt::format("{} leads '{}' (term {})", id_, name_, made->term()));
+    where_->announce(made);
+    return made;
+}
+
+task<std::shared_ptr<seat>> election_state::campaign(std::shared_ptr<election_state> self, clock::time_point until) {
+    while (true) {
+        auto waiting = wait_for_permission(self, until);
+        bool const may = co_await std::move(waiting);
+        if (!may) co_return nullptr;
+        auto const allowed = self->ask_gate();
+        if (!allowed.stands) continue;
+        std::unique_ptr<tenure> held;
+        try {
+            auto standing = with_stop_token(self->where_->stand(until), allowed.withdrawn);
+            held = co_await std::move(standing);
+        } catch (cancelled_error const&) {
+            if (!allowed.withdrawn.stop_requested()) throw;
+        }
+        if (allowed.withdrawn.stop_requested()) continue;  // unhealthy meanwhile: what it may have got is given back
+        if (!held) co_return nullptr;
+        co_return self->sit(std::move(held));
     }
 }
 

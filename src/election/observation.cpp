@@ -12,11 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <mutex>
-#include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -66,14 +62,35 @@ leader_change read_change(std::string_view id, reply_view fields) {
 
 }  // namespace
 
-class observation_state : public std::enable_shared_from_this<observation_state> {
+void observation_state::stop() noexcept {
+    stopped_ = true;
+    end();
+    if (runs_on_ == std::this_thread::get_id()) return;
+    std::lock_guard const guard{running_};  // until the handler has returned
+}
+
+void observation_state::tell(leader_change const& what) noexcept {
+    std::lock_guard const guard{running_};
+    if (stopped_) return;
+    runs_on_ = std::this_thread::get_id();
+    try {
+        handler_(what);
+    } catch (std::exception const& problem) {
+        log(log_level::error, fmt::format("the handler of an observation threw: {}", problem.what()));
+    } catch (...) {
+        log(log_level::error, "the handler of an observation threw");
+    }
+    runs_on_ = std::thread::id{};
+}
+
+namespace {
+
+class stream_observation final : public observation_state, public std::enable_shared_from_this<stream_observation> {
 public:
-    using handler = std::function<void(leader_change const&)>;
+    stream_observation(std::shared_ptr<core> owner, std::string key, handler told, std::string after)
+        : observation_state(std::move(told)), owner_(std::move(owner)), key_(std::move(key)), after_(std::move(after)) {}
 
-    observation_state(std::shared_ptr<core> owner, std::string key, handler told, std::string after)
-        : owner_(std::move(owner)), key_(std::move(key)), handler_(std::move(told)), after_(std::move(after)) {}
-
-    static task<void> begin(std::shared_ptr<observation_state> self) {
+    static task<void> begin(std::shared_ptr<stream_observation> self) {
         auto listening = self->listen();
         self->ear_ = co_await std::move(listening);
         if (self->after_.empty()) {
@@ -84,14 +101,9 @@ public:
         start(look_now_and_then(self->owner_, self), [](std::exception_ptr) {});
     }
 
-    void stop() noexcept {
-        stopped_ = true;
-        ear_.unsubscribe();
-        if (runs_on_ == std::this_thread::get_id()) return;
-        std::lock_guard const guard{running_};  // until the handler has returned
-    }
-
 private:
+    void end() noexcept override { ear_.unsubscribe(); }
+
     task<subscription> listen() {
         auto const weak = weak_from_this();
         subscription_options how;
@@ -112,16 +124,16 @@ private:
     // In turns.
     void look() noexcept {
         again_ = true;
-        if (stopped_ || std::exchange(looking_, true)) return;
+        if (is_stopped() || std::exchange(looking_, true)) return;
         start(read(shared_from_this()), [self = shared_from_this()](std::exception_ptr) { self->looking_ = false; });
     }
 
-    static task<void> look_now_and_then(std::shared_ptr<core> owner, std::weak_ptr<observation_state> which) {
+    static task<void> look_now_and_then(std::shared_ptr<core> owner, std::weak_ptr<stream_observation> which) {
         while (true) {
             engine::pause rest{owner, looks_every};
             co_await rest;
             auto const self = which.lock();
-            if (!self || self->stopped_) co_return;
+            if (!self || self->is_stopped()) co_return;
             self->look();
         }
     }
@@ -141,8 +153,8 @@ private:
         co_return std::string{said[0][0].text()};
     }
 
-    static task<void> read(std::shared_ptr<observation_state> self) {
-        while (std::exchange(self->again_, false) && !self->stopped_) {
+    static task<void> read(std::shared_ptr<stream_observation> self) {
+        while (std::exchange(self->again_, false) && !self->is_stopped()) {
             if (std::exchange(self->gap_, false)) {
                 // Another server may have taken over that had not heard of the latest changes: then those are gone, and newer ones stand there.
                 auto looking = self->last();
@@ -160,38 +172,18 @@ private:
         }
     }
 
-    void tell(leader_change const& what) noexcept {
-        std::lock_guard const guard{running_};
-        if (stopped_) return;
-        runs_on_ = std::this_thread::get_id();
-        try {
-            handler_(what);
-        } catch (std::exception const& problem) {
-            log(log_level::error, fmt::format("the handler of an observation threw: {}", problem.what()));
-        } catch (...) {
-            log(log_level::error, "the handler of an observation threw");
-        }
-        runs_on_ = std::thread::id{};
-    }
-
     std::shared_ptr<core> owner_;
     std::string key_;
-    handler handler_;
     std::string after_;
     subscription ear_;
     bool looking_ = false;
     bool again_ = false;
     bool gap_ = false;
-    std::mutex running_;
-    std::atomic<std::thread::id> runs_on_{};
-    std::atomic<bool> stopped_{false};
 };
 
-namespace {
-
-task<observation> run_begin(std::shared_ptr<observation_state> state) {
+task<observation> run_begin(std::shared_ptr<stream_observation> state) {
     observation made{state};  // ended if this does not come to its end
-    auto beginning = observation_state::begin(std::move(state));
+    auto beginning = stream_observation::begin(std::move(state));
     co_await std::move(beginning);
     co_return made;
 }
@@ -202,7 +194,7 @@ task<observation> begin_observation(std::shared_ptr<core> owner, std::string key
     if (!handler) throw invalid_argument_error("the observation has no handler");
     bool const is_position = std::all_of(after.begin(), after.end(), [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
     if (!is_position) throw invalid_argument_error(fmt::format("'{}' is no position of a change; take `leader_change::position`, \"0\" for all, or nothing for new ones", after));
-    return run_begin(std::make_shared<observation_state>(std::move(owner), std::move(key), std::move(handler), std::move(after)));
+    return run_begin(std::make_shared<stream_observation>(std::move(owner), std::move(key), std::move(handler), std::move(after)));
 }
 
 }  // namespace detail

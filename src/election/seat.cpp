@@ -31,6 +31,11 @@ bool seat::is_lost() const noexcept {
     return !held_ || held_->remaining() == milliseconds::zero();
 }
 
+bool seat::is_gone() const noexcept {
+    std::lock_guard const guard{mutex_};
+    return !held_;
+}
+
 std::string seat::lost_text() const {
     std::lock_guard const guard{mutex_};
     return fmt::format("'{}' is not led by {} any more (term {}): {}", name(), id(), term_,

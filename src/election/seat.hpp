@@ -49,6 +49,8 @@ public:
     void check() const;
     /// Not given back by whoever has it: it has run out, was ended by force, or was taken away.
     bool is_lost() const noexcept;
+    /// Given back, by whoever had it or because its time to finish was over.
+    bool is_gone() const noexcept;
 
     /// From any thread; the first reason counts.
     void step_down(std::string_view why) noexcept;

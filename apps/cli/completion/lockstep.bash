@@ -25,7 +25,7 @@ _lockstep() {
     local takes_value=' --redis --prefix --user --password-file --tls-ca --tls-cert --tls-key --tls-server-name --name --server-wait -w --wait
         --timeout -c --permits -E --conflict-exit-code --ttl --at-least --max-hold --kill-after --keep --count --by -p --parties --idle --sort
         --listen --port --token-file --allow-host
-        --most --hold --reason --every --within --slow '
+        --most --hold --reason --every --within --slow --id --priority '
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}

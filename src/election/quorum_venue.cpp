@@ -1,0 +1,335 @@
+#include "election/quorum_venue.hpp"
+
+#include "base/names.hpp"
+#include "core/core.hpp"
+#include "election/observation.hpp"
+#include "election/who.hpp"
+#include "lease/pause.hpp"
+#include "quorum/ballot.hpp"
+#include "quorum/fleet.hpp"
+#include "redis/command.hpp"
+#include "redis/slot.hpp"
+#include "scripts/all.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+// An election over independent nodes: the seat is a redlock with a fence, and beside it each node keeps a record of who has it, which the leader
+// writes when it is elected, at every heartbeat and when it resigns. There is no one place that has all changes: observers look at the
+// nodes now and then.
+
+namespace lockstep::detail {
+namespace {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+/// Ends `early` before the nodes can give the seat to others, which is when a leader has not renewed for `renew_deadline`.
+class redlock_tenure final : public tenure {
+public:
+    redlock_tenure(redlock_lease held, milliseconds early) : lease_(std::move(held)), early_(early), term_(lease_.fence()), token_(lease_.token()) {}
+    std::string const& token() const noexcept { return token_; }
+
+private:
+    std::uint64_t term() const noexcept override { return term_; }
+    milliseconds remaining() const noexcept override { return std::max(lease_.remaining() - early_, 0ms); }
+    std::stop_token stop_token() const override { return lease_.stop_token(); }
+    task<void> release() override { return lease_.async_release(); }
+
+    redlock_lease lease_;
+    milliseconds early_;
+    std::uint64_t term_;
+    std::string token_;
+};
+
+struct record {
+    std::uint64_t term = 0;
+    std::int64_t since_ms = 0;
+    bool resigned = false;
+    std::string token, who;
+};
+
+std::string write(record const& one) {
+    return fmt::format("{} {} {} {} {}", one.term, one.since_ms, one.resigned ? "resigned" : "leads", one.token, one.who);
+}
+
+std::optional<record> read_record(std::string_view text) {
+    auto const next = [&text] {
+        auto const end = std::min(text.find(' '), text.size());
+        auto const word = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        return word;
+    };
+    auto const number = [](std::string_view word, auto& into) { std::from_chars(word.data(), word.data() + word.size(), into); };
+    record found;
+    number(next(), found.term);
+    number(next(), found.since_ms);
+    found.resigned = next() == "resigned";
+    found.token = next();
+    found.who = text;
+    if (found.term == 0 || found.who.empty()) return std::nullopt;
+    return found;
+}
+
+/// What a node says; nothing: it is silent.
+struct node_view {
+    std::string token;
+    milliseconds left{0};
+    std::optional<record> latest;
+};
+
+/// What the nodes say together.
+struct view {
+    std::optional<record> latest;  ///< by whatever node has it
+    bool leads = false;            ///< and most nodes have its token
+    milliseconds remaining{0};
+};
+
+}  // namespace
+
+class quorum_venue final : public venue, public std::enable_shared_from_this<quorum_venue> {
+public:
+    quorum_venue(redlock_nodes const& nodes, std::shared_ptr<quorum::anchor> same, std::string const& name, std::string const& id, election_options const& how)
+        : nodes_(std::move(same)), seat_key_(base::key_name(nodes_->of->prefix(), name, "seat")),
+          record_key_(base::key_name(nodes_->of->prefix(), name, "leader")), who_(describe_candidate(id)), how_(how),
+          lock_(nodes, seat_key_,
+                {.ttl = how.ttl,
+                 .renew_every = std::min(how.retry_period, how.ttl / 2),
+                 .retry_delay = std::clamp(how.retry_period / 4, 20ms, 500ms),
+                 .retry_jitter = std::clamp(how.retry_period / 8, 10ms, 250ms),
+                 .fence = true}) {
+        how_.id = {};
+        how_.healthy = {};
+    }
+
+    std::shared_ptr<core> const& owner() const noexcept override { return nodes_->of->home(); }
+    void require_blocking() const override { nodes_->of->require_blocking(); }
+
+    task<std::unique_ptr<tenure>> stand(clock::time_point until) override { return stand_for(shared_from_this(), until); }
+    void announce(std::shared_ptr<seat> const& leads) override {
+        start(keep_record(shared_from_this(), leads, elected_), [](std::exception_ptr) {});
+    }
+    task<std::optional<leader_info>> leader() override { return read_leader(shared_from_this()); }
+    task<int> highest_in_line() override { return nobody(); }
+    task<observation> observe(std::function<void(leader_change const&)> handler, std::string after) override;
+
+    static task<view> look(std::shared_ptr<quorum_venue> self);
+    milliseconds heartbeat() const noexcept { return how_.heartbeat_interval; }
+
+private:
+    using self = std::shared_ptr<quorum_venue>;
+
+    static task<int> nobody() { co_return 0; }
+
+    static task<std::unique_ptr<tenure>> stand_for(self of, clock::time_point until) {
+        redlock_lease held;
+        if (until == clock::time_point::max()) {
+            auto waiting = of->lock_.async_acquire();
+            held = co_await std::move(waiting);
+        } else {
+            auto trying = of->lock_.async_try_acquire_until(until);
+            auto got = co_await std::move(trying);
+            if (!got) co_return nullptr;
+            held = std::move(*got);
+        }
+        auto const now = std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+        auto made = std::make_unique<redlock_tenure>(std::move(held), of->how_.ttl - of->how_.renew_deadline);
+        auto const& term = static_cast<tenure const&>(*made);
+        of->elected_ = {.term = term.term(), .since_ms = now.count(), .resigned = false, .token = made->token(), .who = of->who_};
+        co_return made;
+    }
+
+    redis::command_terms terms_of(core& node, std::string const& key) const {
+        auto const slot = static_cast<std::int16_t>(redis::key_slot(key));
+        auto const patience = std::clamp(how_.ttl / 10, 50ms, 1000ms);
+        return {.deadline = clock::now() + patience, .slot = node.is_cluster() ? slot : std::int16_t{-1}, .repeatable = true};
+    }
+
+    void tell_all(record const& what) {
+        auto const text = write(what);
+        for (std::size_t i = 0; i != nodes_->of->size(); ++i) {
+            auto& node = nodes_->of->node(i);
+            std::string_view const keys[] = {record_key_};
+            argument const words[] = {argument{what.term}, argument{text}, argument{how_.ttl.count()}};
+            start(redis::run_script(node.way(), scripts::quorum_announce, keys, words, terms_of(node, record_key_)),
+                  [](std::exception_ptr, std::optional<reply>) {});
+        }
+    }
+
+    /// For as long as it leads; and steps down when it could not renew for so long, before the lease itself says so.
+    static task<void> keep_record(self of, std::weak_ptr<seat> which, record what) {
+        auto next = clock::now();
+        auto const often = std::clamp(of->how_.renew_deadline / 50, 5ms, 100ms);
+        bool lost = false;
+        while (true) {
+            {
+                auto const leads = which.lock();
+                if (!leads || leads->is_gone()) break;
+                lost = leads->is_lost();
+                if (lost) leads->step_down("most nodes could not be asked to renew it for as long as renew_deadline");
+                if (clock::now() >= next && leads->remaining() > 0ms) {
+                    next = clock::now() + of->how_.heartbeat_interval;
+                    of->tell_all(what);
+                }
+            }
+            engine::pause rest{of->owner(), often};
+            co_await rest;
+        }
+        if (lost) co_return;
+        what.resigned = true;
+        of->tell_all(what);
+    }
+
+    static task<std::optional<node_view>> look_at(self of, std::size_t index) {
+        try {
+            auto& node = of->nodes_->of->node(index);
+            std::string_view const keys[] = {of->seat_key_, of->record_key_};
+            auto asking = redis::run_script(node.way(), scripts::quorum_look, keys, {}, of->terms_of(node, of->seat_key_));
+            auto const said = co_await std::move(asking);
+            node_view seen{std::string{said[0].text()}, milliseconds{said[1].integer()}, read_record(said[2].text())};
+            co_return std::optional<node_view>{std::move(seen)};
+        } catch (error const&) {
+        }
+        co_return std::nullopt;
+    }
+
+    static task<std::optional<leader_info>> read_leader(self of) {
+        auto looking = look(of);
+        auto const seen = co_await std::move(looking);
+        if (!seen.leads) co_return std::nullopt;
+        leader_info found;
+        found.term = seen.latest->term;
+        found.since = std::chrono::system_clock::time_point{milliseconds{seen.latest->since_ms}};
+        found.remaining = seen.remaining;
+        read_who(seen.latest->who, found.pid, found.host, found.id);
+        co_return std::optional<leader_info>{std::move(found)};
+    }
+
+    std::shared_ptr<quorum::anchor> nodes_;
+    std::string seat_key_, record_key_, who_;
+    election_options how_;
+    redlock lock_;
+    record elected_;  // in turns
+};
+
+task<view> quorum_venue::look(self of) {
+    std::vector<task<std::optional<node_view>>> questions;
+    for (std::size_t i = 0; i != of->nodes_->of->size(); ++i) questions.push_back(look_at(of, i));
+    auto asking = when_all(std::move(questions));
+    auto const answers = co_await std::move(asking);
+    view seen;
+    std::size_t heard = 0;
+    for (auto const& one : answers) {
+        if (!one) continue;
+        ++heard;
+        if (one->latest && (!seen.latest || one->latest->term > seen.latest->term || (one->latest->term == seen.latest->term && one->latest->resigned))) {
+            seen.latest = one->latest;
+        }
+    }
+    auto const quorum = of->nodes_->of->quorum();
+    if (heard < quorum) {
+        throw unavailable_error(fmt::format("who leads can't be said: {} of {} nodes answered, and {} are needed", heard, answers.size(), quorum));
+    }
+    std::vector<milliseconds> left;
+    for (auto const& one : answers) {
+        if (one && seen.latest && !seen.latest->resigned && one->token == seen.latest->token) left.push_back(one->left);
+    }
+    std::sort(left.begin(), left.end(), std::greater<>{});
+    seen.leads = left.size() >= quorum;
+    if (seen.leads) seen.remaining = left[quorum - 1];
+    co_return seen;
+}
+
+// ---- observing
+
+namespace {
+
+class quorum_observation final : public observation_state {
+public:
+    quorum_observation(std::shared_ptr<quorum_venue> where, handler told) : observation_state(std::move(told)), where_(std::move(where)) {}
+
+    static task<void> begin(std::shared_ptr<quorum_observation> self) {
+        auto looking = quorum_venue::look(self->where_);
+        auto const seen = co_await std::move(looking);
+        self->last_ = seen.latest.value_or(record{});
+        self->leads_ = seen.leads;
+        auto const where = self->where_;
+        start(run(where, std::move(self)), [](std::exception_ptr) {});
+    }
+
+private:
+    static task<void> run(std::shared_ptr<quorum_venue> where, std::weak_ptr<quorum_observation> which) {
+        while (true) {
+            engine::pause rest{where->owner(), where->heartbeat()};
+            co_await rest;
+            if (auto const self = which.lock(); !self || self->is_stopped()) co_return;
+            auto looking = quorum_venue::look(where);
+            std::optional<view> seen;
+            try {
+                seen = co_await std::move(looking);
+            } catch (unavailable_error const&) {  // what happened meanwhile is seen later
+            }
+            auto const self = which.lock();
+            if (self && seen) self->compare(*seen);
+        }
+    }
+
+    void compare(view const& now) {
+        if (!now.latest) return;
+        bool const is_new = now.latest->term > last_.term;
+        if (leads_ && is_new) say(leader_change::kind::lost, last_);  // or resigned, and nobody looked in between
+        if (is_new) say(leader_change::kind::elected, *now.latest);
+        if ((leads_ || is_new) && !now.leads && now.latest->term >= last_.term) {
+            if (is_new && !now.latest->resigned) return remember(now, true);  // not everywhere yet, or gone already: the next look tells
+            say(now.latest->resigned ? leader_change::kind::resigned : leader_change::kind::lost, *now.latest);
+        }
+        remember(now, now.leads);
+    }
+    void remember(view const& now, bool leads) {
+        if (now.latest->term >= last_.term) last_ = *now.latest;
+        leads_ = leads;
+    }
+    void say(leader_change::kind what, record const& one) {
+        leader_change made{.what = what, .id = {}, .host = {}, .pid = 0, .term = one.term, .at = std::chrono::system_clock::now(), .position = {}};
+        read_who(one.who, made.pid, made.host, made.id);
+        tell(made);
+    }
+
+    std::shared_ptr<quorum_venue> where_;
+    record last_;
+    bool leads_ = false;
+};
+
+task<observation> begin_looking(std::shared_ptr<quorum_observation> state) {
+    observation made{state};
+    auto beginning = quorum_observation::begin(std::move(state));
+    co_await std::move(beginning);
+    co_return made;
+}
+
+}  // namespace
+
+task<observation> quorum_venue::observe(std::function<void(leader_change const&)> handler, std::string after) {
+    if (!handler) throw invalid_argument_error("the observation has no handler");
+    if (!after.empty()) throw invalid_argument_error("an election over nodes keeps no changes: it can be observed from now on only");
+    return begin_looking(std::make_shared<quorum_observation>(shared_from_this(), std::move(handler)));
+}
+
+std::shared_ptr<venue> make_quorum_venue(redlock_nodes const& nodes, std::shared_ptr<quorum::anchor> same, std::string const& name, std::string const& id,
+                                         election_options const& how) {
+    auto const refuse = [&name](std::string const& why) { throw invalid_argument_error(fmt::format("election '{}': {}", name, why)); };
+    if (nodes.size() < how.minimum_nodes) {
+        refuse(fmt::format("it has {} nodes and needs {} (minimum_nodes): with fewer, one that fails may stop it, or two may lead", nodes.size(), how.minimum_nodes));
+    }
+    if (how.priority != 0 || how.give_way) refuse("candidates over several nodes have no priorities: leave priority and give_way out");
+    if (how.min_replicas != 0) refuse("min_replicas is for one replicated server; over several nodes most of them have heard of a leader");
+    return std::make_shared<quorum_venue>(nodes, std::move(same), name, id, how);
+}
+
+}  // namespace lockstep::detail

@@ -1,0 +1,198 @@
+#include "base/names.hpp"
+#include "core/session.hpp"
+#include "election/observation.hpp"
+#include "election/venue.hpp"
+#include "election/who.hpp"
+#include "lease/hold.hpp"
+#include "lease/hub.hpp"
+#include "lease/kind.hpp"
+#include "lease/pause.hpp"
+#include "lease/room.hpp"
+#include "lease/take.hpp"
+#include "redis/command.hpp"
+#include "scripts/all.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/lease.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+// An election at one server: a lease of its own kind (lease/kind.hpp), whose scripts keep who leads and every change.
+
+namespace lockstep::detail {
+namespace {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+class lease_tenure final : public tenure {
+public:
+    explicit lease_tenure(lease held) : lease_(std::move(held)), hold_(engine::hold::of(lease_)->id()) {}
+    /// Its id at the server.
+    std::string const& hold() const noexcept { return hold_; }
+
+private:
+    std::uint64_t term() const noexcept override { return lease_.fence(); }
+    milliseconds remaining() const noexcept override { return lease_.remaining(); }
+    std::stop_token stop_token() const override { return lease_.stop_token(); }
+    task<void> release() override { return lease_.async_release(); }
+
+    lease lease_;
+    std::string hold_;
+};
+
+engine::target make_target(std::shared_ptr<core> const& owner, std::string const& name, std::string const& id, election_options const& how) {
+    lease_options const terms{.ttl = how.ttl,
+                              .renew = true,
+                              .renew_every = 0ms,
+                              .max_hold = 0ms,
+                              .wait_limit = 0ms,
+                              .attempts = 0U,
+                              .cohort_passes = 0U,
+                              .claim_window = how.claim_window,
+                              .retention = how.retention,
+                              .max_waiters = 1'000U};  // as many as election_state.lua looks at
+    auto made = engine::hub::of(*owner).target_for(owner, engine::election_kind, name, terms);
+    made.how.renew_every = how.retry_period;
+    made.how.trust_for = how.renew_deadline;
+    made.changes = base::key_name(owner->options().prefix, name, "changes");
+    made.who = describe_candidate(id);
+    made.priority = how.priority;
+    return made;
+}
+
+class server_venue final : public venue, public std::enable_shared_from_this<server_venue> {
+public:
+    server_venue(std::shared_ptr<core> owner, std::string const& name, std::string const& id, election_options const& how)
+        : owner_(std::move(owner)), what_(std::make_shared<engine::target const>(make_target(owner_, name, id, how))), id_(id),
+          replicas_(how.min_replicas), replica_timeout_(how.replica_timeout), pause_(how.retry_period) {}
+
+    std::shared_ptr<core> const& owner() const noexcept override { return owner_; }
+    void require_blocking() const override { owner_->require_blocking_is_allowed(); }
+
+    task<std::unique_ptr<tenure>> stand(clock::time_point until) override { return stand_for(shared_from_this(), until); }
+    void announce(std::shared_ptr<seat> const&) override {
+        // Should it fail, the next renewal takes along what is not written yet.
+        start(ask(scripts::election_announce, announcing_, what_->rules), [](std::exception_ptr, std::optional<reply>) {});
+    }
+    task<std::optional<leader_info>> leader() override { return read_leader(shared_from_this()); }
+    task<int> highest_in_line() override { return read_highest(shared_from_this()); }
+    task<observation> observe(std::function<void(leader_change const&)> handler, std::string after) override {
+        return begin_observation(owner_, what_->changes, std::move(handler), std::move(after));
+    }
+
+private:
+    using self = std::shared_ptr<server_venue>;
+
+    template <class... Words>
+    task<reply> ask(scripts::script const& script, Words const&... words) const {
+        auto const& room = *what_->where;
+        std::string_view const keys[] = {room.key(), what_->changes};
+        argument const list[] = {argument{words}...};
+        redis::command_terms const terms{.deadline = owner_->deadline({}), .slot = room.slot(), .repeatable = true};
+        return redis::run_script(owner_->way(), script, std::span{keys}.first(script.keys), list, terms);
+    }
+
+    static task<std::optional<leader_info>> read_leader(self of) {
+        auto asking = of->ask(scripts::election_read, "");
+        auto const said = co_await std::move(asking);
+        if (said.size() < 8) co_return std::nullopt;
+        leader_info found;
+        found.candidates = static_cast<std::size_t>(said[1].integer());
+        found.term = std::stoull(std::string{said[4].text()});
+        found.since = std::chrono::system_clock::time_point{milliseconds{said[5].integer()}};
+        found.remaining = milliseconds{said[6].integer()};
+        read_who(said[7].text(), found.pid, found.host, found.id);
+        co_return std::optional<leader_info>{std::move(found)};
+    }
+
+    static task<int> read_highest(self of) {
+        auto asking = of->ask(scripts::election_read, "1");
+        auto const said = co_await std::move(asking);
+        co_return static_cast<int>(said[2].integer());
+    }
+
+    /// Empty: its time is over.
+    static task<lease> stand_in_line(self of, clock::time_point until) {
+        if (until == clock::time_point::max()) {
+            auto waiting = engine::take(of->what_);
+            co_return co_await std::move(waiting);
+        }
+        auto trying = engine::try_take(of->what_, until);
+        auto got = co_await std::move(trying);
+        if (!got) co_return lease{};
+        co_return std::move(*got);
+    }
+
+    /// What WAIT counts are writes of its own connection, so the hold is renewed on that one.
+    static task<bool> is_replicated(self of, std::string hold) {
+        auto const& room = *of->what_->where;
+        auto const slot = of->owner_->is_cluster() ? room.slot() : std::int16_t{-1};
+        auto const state = std::make_shared<session_state>(of->owner_, of->owner_->make_session(slot));
+        redis::command_terms const terms{.deadline = clock::now() + std::max<milliseconds>(2 * of->replica_timeout_, 1s)};
+        auto const& script = scripts::election_renew;
+        auto renewing = redis::run(state->way(), terms, "EVAL", script.text, 2, room.key(), of->what_->changes, hold, of->what_->how.ttl.count(),
+                                   of->what_->rules);
+        auto const renewed = co_await std::move(renewing);
+        if (renewed[0].text() != "renewed") co_return false;
+        auto waiting = redis::run(state->way(), terms, "WAIT", of->replicas_, of->replica_timeout_.count());
+        auto const heard = co_await std::move(waiting);
+        co_return heard.integer() >= static_cast<std::int64_t>(of->replicas_);
+    }
+
+    /// Why it must not lead; empty: it may.
+    static task<std::string> objection(self of, std::string hold) {
+        if (of->replicas_ == 0) co_return std::string{};
+        std::string why = "they did not hear of it in time";
+        try {
+            auto asking = is_replicated(of, std::move(hold));
+            if (co_await std::move(asking)) why.clear();
+        } catch (error const& problem) {
+            if (!is_passing(problem)) throw;
+            why = problem.what();
+        }
+        co_return why;
+    }
+
+    static task<std::unique_ptr<tenure>> stand_for(self of, clock::time_point until) {
+        while (true) {
+            auto standing = stand_in_line(of, until);
+            auto held = co_await std::move(standing);
+            if (!held) co_return nullptr;
+            auto made = std::make_unique<lease_tenure>(std::move(held));
+            auto looking = objection(of, made->hold());
+            auto const why = co_await std::move(looking);
+            if (why.empty()) {
+                of->announcing_ = made->hold();
+                co_return made;
+            }
+            log(log_level::warning, fmt::format("{} was elected in '{}' and does not lead, because {} replicas must hear of it first: {}", of->id_,
+                                                of->what_->where->name(), of->replicas_, why));
+            made.reset();
+            if (until != clock::time_point::max() && clock::now() + of->pause_ >= until) co_return nullptr;
+            engine::pause rest{of->owner_, of->pause_};
+            co_await rest;
+        }
+    }
+
+    std::shared_ptr<core> owner_;
+    std::shared_ptr<engine::target const> what_;
+    std::string id_;
+    unsigned replicas_;
+    milliseconds replica_timeout_;
+    milliseconds pause_;
+    std::string announcing_;  // in turns
+};
+
+}  // namespace
+
+std::shared_ptr<venue> make_server_venue(std::shared_ptr<core> owner, std::string const& name, std::string const& id, election_options const& how) {
+    return std::make_shared<server_venue>(std::move(owner), name, id, how);
+}
+
+}  // namespace lockstep::detail

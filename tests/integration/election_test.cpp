@@ -69,12 +69,14 @@ TEST_P(election_contract, has_one_leader_at_a_time_and_growing_terms) {
 
 TEST_P(election_contract, passes_to_the_next_in_line_when_the_leader_resigns_or_is_dropped) {
     auto first = campaign(a, of_a);
+    auto const term = first.term();
     begun next{of_b.async_campaign()};
     ASSERT_TRUE(stand_in_line(1));
     EXPECT_FALSE(next.done());
     resign(a, first);
     auto second = next.get();
     EXPECT_TRUE(second.valid());
+    EXPECT_GT(second.term(), term);
     begun third{of_a.async_campaign()};
     ASSERT_TRUE(stand_in_line(1));
     second = leadership{};
@@ -119,9 +121,9 @@ TEST_P(election_contract, shows_every_change_in_order_to_those_who_never_stand) 
         ASSERT_TRUE(stand_in_line(1));
         resign(a, first);
         auto second = next.get();
-        EXPECT_TRUE(seen.becomes("resigned a, elected b")) << seen.text();
+        ASSERT_TRUE(seen.becomes("resigned a, elected b")) << seen.text();
         resign(b, second);
-        EXPECT_TRUE(seen.becomes("resigned a, elected b, resigned b")) << seen.text();
+        ASSERT_TRUE(seen.becomes("resigned a, elected b, resigned b")) << seen.text();
     }
     auto const all = seen.all();
     EXPECT_LT(all[0].term, all[1].term);

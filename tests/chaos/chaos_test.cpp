@@ -4,7 +4,7 @@
 //   LOCKSTEP_SEED=<n>             the nemesis' choices of an earlier run, which printed its seed (what comes of them depends on timing)
 //   LOCKSTEP_CHAOS_SECONDS=<n>    any length, for each topology
 //   LOCKSTEP_CHAOS_HISTORY=<file> where the history goes; kept. Otherwise it is kept only when something is wrong
-//   --gtest_filter=chaos.*        or one of them: chaos.standalone, chaos.sentinel, chaos.cluster, chaos.cluster_failover
+//   --gtest_filter=chaos.*        or one of them: chaos.standalone, chaos.sentinel, chaos.cluster, chaos.cluster_failover, chaos.quorum
 #include "checkers.hpp"
 #include "run.hpp"
 #include "support/chaos_names.hpp"
@@ -67,8 +67,8 @@ void print(char const* name, tally const& counts) {
 }
 
 void check(history const& all, promises const& given) {
-    expect_none(check_exclusion(all, given), "exclusion");
-    for (auto const* const kind : {"mutex", "semaphore", "shared"}) {
+    for (auto const* const kind : {"mutex", "election", "redlock"}) expect_none(check_exclusion(all, given, kind), "exclusion");
+    for (auto const* const kind : {"mutex", "semaphore", "shared", "election", "redlock"}) {
         expect_none(check_fences(all, given, kind), "fences");
     }
     expect_none(check_bound(all, given, semaphore_permits), "bound");
@@ -77,6 +77,7 @@ void check(history const& all, promises const& given) {
         expect_none(check_barrier(all, given, parties_of(i), numbered("barrier", i)), "barrier");
     }
     expect_none(check_event(all, given), "event");
+    expect_none(check_changes(all, given), "changes");
     expect_none(check_told(all), "told");
     expect_none(check_nothing_left(all), "left");
     auto const expected = make_error_code(errc::unavailable).message();
@@ -85,7 +86,12 @@ void check(history const& all, promises const& given) {
     }
 }
 
-void expect_activity(tally counts, std::uint64_t seconds) {
+void expect_activity(tally counts, topology where, std::uint64_t seconds) {
+    EXPECT_GT(counts["election"]["granted"], seconds / 2) << "hardly any";
+    if (where == topology::quorum) {
+        EXPECT_GT(counts["redlock"]["granted"], seconds) << "hardly any";
+        return;
+    }
     for (auto const* const kind : {"mutex", "semaphore", "shared"}) {
         EXPECT_GT(counts[kind]["granted"], seconds) << kind << ": hardly any";
     }
@@ -109,7 +115,7 @@ void run_chaos(topology where, char const* name, std::uint64_t usual_seconds) {
     check(all, {.memory = !all_of_it.fails_over()});
     auto const counts = count(all);
     print(name, counts);
-    expect_activity(counts, seconds);
+    expect_activity(counts, where, seconds);
     if (testing::Test::HasFailure()) {
         std::cout << "the history is in " << file << std::endl;
     } else if (wanted == nullptr) {
@@ -121,6 +127,7 @@ TEST(chaos, standalone) { run_chaos(topology::standalone, "standalone", 60); }
 TEST(chaos, sentinel) { run_chaos(topology::sentinel, "sentinel", 10); }
 TEST(chaos, cluster) { run_chaos(topology::cluster, "cluster", 10); }
 TEST(chaos, cluster_failover) { run_chaos(topology::cluster_failover, "cluster_failover", 10); }
+TEST(chaos, quorum) { run_chaos(topology::quorum, "quorum", 20); }
 
 }  // namespace
 }  // namespace lockstep::chaos

@@ -192,4 +192,22 @@ complaints check_told(history const& all) {
     return found;
 }
 
+complaints check_changes(history const& all, promises const& given, std::string_view kind) {
+    complaints found;
+    std::map<std::string, std::vector<std::uint64_t>> kept;
+    for (auto const& one : all) {
+        if (one.what != "elected" || !one.name.starts_with(kind)) continue;
+        auto& terms = kept[one.name];
+        if (!terms.empty() && one.fence <= terms.back()) found.push_back(fmt::format("{}: term {} comes after {}", one.name, one.fence, terms.back()));
+        terms.push_back(one.fence);
+    }
+    if (!given.memory) return found;
+    for (auto const& one : all) {
+        auto const known = kept.find(one.name);
+        if (one.what != "granted" || known == kept.end() || one.fence < known->second.front()) continue;  // the oldest are not kept
+        if (!std::ranges::binary_search(known->second, one.fence)) found.push_back(fmt::format("{}: nobody was told of term {}, of {}", one.name, one.fence, one.who));
+    }
+    return found;
+}
+
 }  // namespace lockstep::chaos

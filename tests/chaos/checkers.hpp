@@ -68,6 +68,9 @@ complaints check_event(history const& all, promises const& given, std::string_vi
 /// after its reply was lost takes another.
 std::map<std::string, std::int64_t> taken_along(history const& all, std::string_view kind = "event");
 
+/// election: the changes that the server kept have every term once and in order, and no leader is missing among them.
+complaints check_changes(history const& all, promises const& given, std::string_view kind = "election");
+
 /// Nothing was found in the end.
 complaints check_nothing_left(history const& all);
 

@@ -207,6 +207,15 @@ TEST(told_checker, complains_of_a_token_that_does_not_trip) {
     EXPECT_THAT(check_told(one("untold", "a", 10, 7)), ElementsAre("a lost shared-0, fence 7, and was not told"));
 }
 
+TEST(changes_checker, complains_of_terms_out_of_order_and_of_leaders_nobody_was_told_of) {
+    auto const elected = [](std::uint64_t term) { return event{.t = 100, .who = "end", .what = "elected", .name = "election-0", .fence = term}; };
+    auto const granted = [](std::uint64_t term) { return event{.t = 1, .who = "a", .what = "granted", .name = "election-0", .fence = term}; };
+    EXPECT_THAT(check_changes({granted(4), granted(5), granted(7), elected(5), elected(7)}, {}), IsEmpty()) << "the oldest are not kept";
+    EXPECT_THAT(check_changes({granted(6), elected(5), elected(7)}, {}), ElementsAre("election-0: nobody was told of term 6, of a"));
+    EXPECT_THAT(check_changes({granted(6), elected(5), elected(7)}, {.memory = false}), IsEmpty());
+    EXPECT_THAT(check_changes({elected(7), elected(7)}, {.memory = false}), ElementsAre("election-0: term 7 comes after 7"));
+}
+
 TEST(leftover_checker, complains_of_what_is_left) {
     EXPECT_THAT(check_nothing_left(hold("a", "mutex-0", 1, 10, 20)), IsEmpty());
     history const left{{.t = 1, .who = "end", .what = "left", .name = "lockstep:{mutex-0}:lock", .note = "q7"}};

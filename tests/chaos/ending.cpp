@@ -6,12 +6,15 @@
 
 #include <lockstep/barrier.hpp>
 #include <lockstep/counting_semaphore.hpp>
+#include <lockstep/election.hpp>
 #include <lockstep/error.hpp>
 #include <lockstep/mutex.hpp>
+#include <lockstep/redlock.hpp>
 #include <lockstep/shared_mutex.hpp>
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 namespace lockstep::chaos {
@@ -25,11 +28,11 @@ void ending::say(std::string const& what, std::string const& name, std::string c
     report_({.t = boot_ns(), .who = "end", .what = what, .name = name, .note = note});
 }
 
-std::vector<lease> ending::take_all() const {
-    std::vector<lease> all;
+possessions ending::take_all() const {
+    possessions all;
     auto const keep = [&](std::string const& name, std::optional<lease> held) {
-        if (held) all.push_back(std::move(*held));
-        if (!held) say("left", name, "it cannot be had any more");
+        if (!held) return say("left", name, "it cannot be had any more");
+        all.leases.push_back(std::move(*held));
     };
     for (std::size_t i = 0; i < mutex_names; ++i) {
         auto const name = numbered("mutex", i);
@@ -42,6 +45,12 @@ std::vector<lease> ending::take_all() const {
     for (std::size_t i = 0; i < semaphore_names; ++i) {
         auto const name = numbered("semaphore", i);
         keep(name, counting_semaphore::create(by_, name, semaphore_permits).try_acquire_for(10s, semaphore_permits));
+    }
+    for (std::size_t i = 0; i < election_names; ++i) {
+        auto const name = numbered("election", i);
+        auto leads = election{by_, name, {.priority = 1'000}}.try_campaign_for(10s);
+        if (leads) all.leaderships.push_back(std::move(*leads));
+        if (!leads) say("left", name, "nobody can lead any more");
     }
     return all;
 }
@@ -93,6 +102,50 @@ void ending::take_signals() const {
         return none;
     };
     if (!test::eventually(nobody_has_any)) say("left", "event", "somebody has a signal for ever");
+}
+
+void leave_nothing_at_the_nodes(world& where, std::function<void(event)> const& report) {
+    auto const left = [&](std::string const& name, std::string const& note) {
+        report({.t = boot_ns(), .who = "end", .what = "left", .name = name, .note = note});
+    };
+    std::vector<std::string> urls;
+    std::istringstream all{where.url_for(0)};
+    for (std::string one; std::getline(all, one, ',');) urls.push_back(one);
+    {
+        redlock_nodes const nodes{urls};
+        for (std::size_t i = 0; i < redlock_names; ++i) {
+            auto const name = numbered("redlock", i);
+            if (!redlock{nodes, name}.try_acquire_for(10s)) left(name, "it cannot be had any more");
+        }
+        for (std::size_t i = 0; i < election_names; ++i) {
+            auto const name = numbered("election", i);
+            if (!election{nodes, name}.try_campaign_for(10s)) left(name, "nobody can lead any more");
+        }
+    }
+    for (auto* const node : where.masters()) {
+        auto const others = [&] {
+            std::string found;
+            for (auto const& key : node->must({"KEYS", "*"}).elements) {
+                bool const remembers = key.text.ends_with(":leader") && node->must({"PTTL", key.text}).integer > 0;
+                if (!key.text.ends_with("fence") && !remembers) found += " " + key.text;
+            }
+            return found;
+        };
+        if (!test::eventually([&] { return others().empty(); })) left("node", "keys:" + others());
+    }
+}
+
+void tell_changes(world& where, std::function<void(event)> const& report) {
+    for (auto* const server : where.masters()) {
+        for (std::size_t i = 0; i < election_names; ++i) {
+            auto const name = numbered("election", i);
+            for (auto const& entry : server->command({"XRANGE", "lockstep:{" + name + "}:changes", "-", "+"}).elements) {
+                auto const& fields = entry.elements.at(1).elements;  // what, term, ms, who and their values
+                if (fields.at(1).text != "elected") continue;
+                report({.t = boot_ns(), .who = "end", .what = "elected", .name = name, .fence = std::stoull(fields.at(3).text)});
+            }
+        }
+    }
 }
 
 }  // namespace lockstep::chaos

@@ -6,6 +6,7 @@
 
 #include <lockstep/client.hpp>
 #include <lockstep/event.hpp>
+#include <lockstep/leadership.hpp>
 #include <lockstep/lease.hpp>
 
 #include <functional>
@@ -14,12 +15,17 @@
 
 namespace lockstep::chaos {
 
+struct possessions {
+    std::vector<lease> leases{};
+    std::vector<leadership> leaderships{};
+};
+
 class ending {
 public:
     ending(world& where, std::function<void(event)> report);
 
     /// All that can be held, whole.
-    [[nodiscard]] std::vector<lease> take_all() const;
+    [[nodiscard]] possessions take_all() const;
     /// Arrives at the barriers and goes away, which breaks up meetings with the dead.
     void meet_nobody() const;
     /// Those that nobody has taken; and as many more as the dead in the queues would have had, which they must not keep.
@@ -34,5 +40,11 @@ private:
     std::function<void(event)> report_;
     mutable client by_;
 };
+
+/// Every redlock can be had once more, and nothing but fences and who led last is left at the nodes then.
+void leave_nothing_at_the_nodes(world& where, std::function<void(event)> const& report);
+
+/// The changes of elections that the servers still know, as "elected" in their order.
+void tell_changes(world& where, std::function<void(event)> const& report);
 
 }  // namespace lockstep::chaos

@@ -43,8 +43,12 @@ bool barrier_may_have(std::string const& field, std::string const& value) {
     return field != "w" || value == " ";
 }
 
+// An election keeps besides who led last.
+bool election_may_have(std::string const& field) { return lock_may_have(field) || field == "n"; }
+
 bool may_have(std::string const& kind, std::string const& field, std::string const& value) {
     if (kind == "lock") return lock_may_have(field);
+    if (kind == "election") return election_may_have(field);
     if (kind == "barrier") return barrier_may_have(field, value);
     return is_pool(kind) && pool_may_have(kind, field, value);
 }
@@ -69,7 +73,7 @@ std::vector<std::string> left_by_the_living(world& where, std::string_view kinds
         };
         for (auto const& key : keys_of(*server, "lockstep:*")) {
             auto const kind = kind_of(key);
-            if ((kind != "lock" && !is_pool(kind)) || (kind == "event" && !with_events)) continue;
+            if ((kind != "lock" && kind != "election" && !is_pool(kind)) || (kind == "event" && !with_events)) continue;
             for (auto const& [field, value] : read(*server, key)) {
                 if (kinds.find(field[0]) == std::string_view::npos) continue;
                 auto const hold = field[0] == 'w' ? field.substr(1) : value;
@@ -89,10 +93,11 @@ std::vector<std::string> leftovers(world& where) {
             // What killed workers said of themselves goes by itself, and so does what all have counted.
             if ((key.starts_with("lockstep:{clients}:") || key == "lockstep:{statistics}:names") && expires > 0) continue;
             if (expires < 0) found.push_back(key + " does not expire");
-            if (auto const type = server->must({"TYPE", key}).text; type != "hash") {
+            if (auto const type = server->must({"TYPE", key}).text; type != (kind_of(key) == "changes" ? "stream" : "hash")) {
                 found.push_back(key + ", a " + type);
                 continue;
             }
+            if (kind_of(key) == "changes") continue;
             for (auto const& [field, value] : read(*server, key)) {
                 if (!may_have(kind_of(key), field, value)) found.push_back(key + " has " + field + " = " + value);
             }

@@ -30,6 +30,9 @@ weights deeds_of(topology where) {
         case topology::sentinel: add({{deed::failover, 1}, {deed::kill_master, 1}}); break;
         case topology::cluster: add({{deed::migrate, 16}}); break;
         case topology::cluster_failover: add({{deed::migrate, 10}, {deed::failover, 1}, {deed::kill_master, 1}}); break;
+        case topology::quorum:
+            add({{deed::cut, 8}, {deed::drop_reply, 12}, {deed::refuse, 8}, {deed::lag, 8}, {deed::server_nap, 6}, {deed::kill_node, 6}});
+            break;
     }
     return common;
 }
@@ -77,8 +80,8 @@ char const* name_of(deed what) {
     constexpr std::array names{"kill",         "kill_holder", "nap",        "nap_holder", "wake",
                                "cut",          "drop_reply",  "refuse",     "heal",       "lag",
                                "script_flush", "client_kill", "server_nap", "clock_back", "clock_forward",
-                               "failover",     "kill_master", "migrate"};
-    static_assert(names.size() == static_cast<std::size_t>(deed::migrate) + 1);
+                               "failover",     "kill_master", "migrate",     "kill_node"};
+    static_assert(names.size() == static_cast<std::size_t>(deed::kill_node) + 1);
     return names.at(static_cast<std::size_t>(what));
 }
 

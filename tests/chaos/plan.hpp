@@ -14,6 +14,7 @@ enum class topology {
     sentinel,          // fails over, asynchronously
     cluster,           // slots move
     cluster_failover,  // slots move and masters fail over
+    quorum,            // independent nodes, each behind a fault proxy
 };
 
 enum class deed {
@@ -35,6 +36,7 @@ enum class deed {
     failover,       // by agreement
     kill_master,    // and restart it later
     migrate,        // the slot of a name
+    kill_node,      // one of the independent ones; it comes back with its data
 };
 char const* name_of(deed what);
 

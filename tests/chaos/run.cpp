@@ -50,7 +50,7 @@ void run::torment(std::chrono::milliseconds length) {
 }
 
 void run::commit(step const& next) {
-    auto const name = name_at(next.name, boot_ns());
+    auto const name = where_ == topology::quorum ? quorum_name_at(next.name) : name_at(next.name, boot_ns());
     switch (next.what) {
         case deed::kill: return replace(next.whom % worker_count);
         case deed::kill_holder: return replace(user_of(name, next.whom));
@@ -84,18 +84,44 @@ void run::put_to_sleep(std::uint64_t number, std::size_t which) {
 history run::finish() {
     world_->calm_down();
     for (auto& one : workers_) one.cont();
+    if (where_ == topology::quorum) {
+        rest();
+        part();
+        leave_nothing_at_the_nodes(*world_, [this](event what) { referee_.note(std::move(what)); });
+        return referee_.finish();
+    }
     auto const report = [this](event what) { referee_.note(std::move(what)); };
     {
         // Everything is held here, so that they wait in vain and give up.
         ending const last{*world_, report};
         auto const held = last.take_all();
-        for (auto& one : workers_) one.write_line("rest");
-        for (auto& one : workers_) {
-            if (one.read_line(30s) != "idle") note("left", "a worker that does not come to rest");
-        }
+        rest();
         expect_nothing([this] { return left_by_the_living(*world_, "w", !fails_over()); });
     }
     expect_nothing([this] { return left_by_the_living(*world_, "opw", !fails_over()); });
+    part();
+    {
+        // Whatever the dead held has run out, and who comes then cleans up after them.
+        ending const last{*world_, report};
+        auto const held = last.take_all();
+        last.meet_nobody();
+        last.take_signals();
+    }
+    tell_changes(*world_, report);
+    expect_nothing([this] { return leftovers(*world_); });
+    return referee_.finish();
+}
+
+/// They stop working, and their clients live on.
+void run::rest() {
+    for (auto& one : workers_) one.write_line("rest");
+    for (auto& one : workers_) {
+        if (one.read_line(30s) != "idle") note("left", "a worker that does not come to rest");
+    }
+}
+
+/// They end.
+void run::part() {
     for (auto& one : workers_) one.close_input();
     for (auto& one : workers_) {
         auto const ended = one.wait(30s);
@@ -104,15 +130,6 @@ history run::finish() {
                  "a worker that did not end well: " + (ended ? "signal " + std::to_string(ended->signal) : "it hangs"));
         }
     }
-    {
-        // Whatever the dead held has run out, and who comes then cleans up after them.
-        ending const last{*world_, report};
-        auto const held = last.take_all();
-        last.meet_nobody();
-        last.take_signals();
-    }
-    expect_nothing([this] { return leftovers(*world_); });
-    return referee_.finish();
 }
 
 void run::expect_nothing(std::function<std::vector<std::string>()> const& look) {

@@ -35,6 +35,8 @@ private:
     void replace(std::size_t which);
     void put_to_sleep(std::uint64_t number, std::size_t which);
 
+    void rest();
+    void part();
     void expect_nothing(std::function<std::vector<std::string>()> const& look);
     void note(std::string const& what, std::string const& text, std::int64_t n = 0);
 

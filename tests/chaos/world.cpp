@@ -138,6 +138,56 @@ private:
     test::cluster nodes_;
 };
 
+/// Faults are of the nodes here, not of a worker's ways to them.
+class quorum_world final : public world {
+public:
+    explicit quorum_world(std::size_t nodes) {
+        for (std::size_t i = 0; i < nodes; ++i) {
+            nodes_.push_back(std::make_unique<test::redis_server>(test::server_options{
+                .config = {"appendfsync always"}, .append_only = true, .wait_until_ready = false}));
+        }
+        for (auto const& one : nodes_) {
+            one->wait_until_ready();
+            ways_.push_back(std::make_unique<test::fault_proxy>(one->address()));
+        }
+    }
+    std::string url_for(std::size_t) const override {
+        std::string all;
+        for (auto const& way : ways_) all += (all.empty() ? "" : ",") + way->url();
+        return all;
+    }
+    std::vector<test::redis_server*> masters() override {
+        std::vector<test::redis_server*> all;
+        for (auto const& one : nodes_) all.push_back(one.get());
+        return all;
+    }
+
+    void commit(step const& what) override {
+        auto const which = what.whom % nodes_.size();
+        auto& node = *nodes_[which];
+        auto& way = *ways_[which];
+        switch (what.what) {
+            case deed::cut: return way.cut();
+            case deed::drop_reply: return way.drop_replies(1);
+            case deed::refuse: return way.refuse(), way.cut();
+            case deed::lag: return way.delay(what.amount);
+            case deed::heal: return way.heal();
+            case deed::server_nap: return let_nap(node, what.amount);
+            case deed::kill_node: return node.kill9(), node.restart();
+            case deed::script_flush: return to_each({&node}, {"SCRIPT", "FLUSH"});
+            case deed::client_kill: return to_each({&node}, {"CLIENT", "KILL", "TYPE", what.name % 2 == 0 ? "normal" : "pubsub"});
+            default: throw std::logic_error{name_of(what.what)};
+        }
+    }
+    void calm_down() override {
+        for (auto& way : ways_) way->heal();
+    }
+
+private:
+    std::vector<std::unique_ptr<test::redis_server>> nodes_;
+    std::vector<std::unique_ptr<test::fault_proxy>> ways_;
+};
+
 }  // namespace
 
 std::unique_ptr<world> make_world(topology where, std::size_t workers) {
@@ -146,6 +196,7 @@ std::unique_ptr<world> make_world(topology where, std::size_t workers) {
         case topology::sentinel: return std::make_unique<sentinel_world>();
         case topology::cluster: return std::make_unique<cluster_world>(false);
         case topology::cluster_failover: return std::make_unique<cluster_world>(true);
+        case topology::quorum: return std::make_unique<quorum_world>(5);
     }
     throw std::logic_error{"no such topology"};
 }

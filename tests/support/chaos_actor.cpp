@@ -6,8 +6,8 @@
 
 namespace lockstep::chaos {
 
-actor::actor(client& with, std::string const& referee, std::string who, std::uint64_t seed)
-    : by{with}, line_{referee}, about_{.who = std::move(who)}, random_{seed} {}
+actor::actor(std::string const& referee, std::string who, std::uint64_t seed)
+    : line_{referee}, about_{.who = std::move(who)}, random_{seed} {}
 
 event actor::as(std::int64_t time, std::string const& what, std::string note) const {
     auto one = about_;

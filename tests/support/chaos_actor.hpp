@@ -1,10 +1,8 @@
-// What the parts of one thread of chaos_worker have in common: its client, its dice, its line to the referee.
+// What the parts of one thread of chaos_worker have in common: its dice, its line to the referee.
 #pragma once
 
 #include "history.hpp"
 #include "witness.hpp"
-
-#include <lockstep/client.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -18,7 +16,7 @@ namespace lockstep::chaos {
 
 class actor {
 public:
-    actor(client& by, std::string const& referee, std::string who, std::uint64_t seed);
+    actor(std::string const& referee, std::string who, std::uint64_t seed);
 
     std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
     bool one_in(std::uint64_t times) { return below(times) == 0; }
@@ -33,8 +31,6 @@ public:
     void report_at(std::int64_t time, std::string const& what, std::string note = {});
     /// The referee's answer to the same.
     std::string ask(std::string const& what, std::string note = {});
-
-    client& by;
 
 private:
     event as(std::int64_t time, std::string const& what, std::string note) const;

@@ -1,10 +1,10 @@
 #include "chaos_holder.hpp"
 
+#include "chaos_guardian.hpp"
 #include "chaos_names.hpp"
 
 #include <lockstep/error.hpp>
 
-#include <thread>
 #include <utility>
 
 namespace lockstep::chaos {
@@ -12,19 +12,19 @@ namespace lockstep::chaos {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-holder::holder(actor& self) : self_{self}, semaphores_(semaphore_names) {
+holder::holder(actor& self, client& by) : self_{self}, by_{by}, semaphores_(semaphore_names) {
     // Renewed and passed on among threads; strictly in order; and one that is not renewed.
     auto const mutex_with = [&](std::uint64_t which, lease_options how) {
         auto const name = numbered("mutex", which);
         how.ttl = ttl_of(name);
-        mutexes_.emplace_back(self.by, name, how);
+        mutexes_.emplace_back(by, name, how);
     };
     mutex_with(0, {.claim_window = 150ms});
     mutex_with(1, {.cohort_passes = 0, .claim_window = 150ms});
     mutex_with(2, {.renew = false, .claim_window = 100ms});
     for (std::uint64_t i = 0; i < shared_names; ++i) {
         auto const name = numbered("shared", i);
-        shared_.emplace_back(self.by, name, lease_options{.ttl = ttl_of(name), .renew = i == 0, .claim_window = 150ms});
+        shared_.emplace_back(by, name, lease_options{.ttl = ttl_of(name), .renew = i == 0, .claim_window = 150ms});
     }
 }
 
@@ -61,7 +61,7 @@ void holder::adopt() {
     hold({.name = found->name, .mode = found->note.substr(0, end), .permits = found->n, .got = "adopted"},
          [&, token = found->note.substr(end + 1)](milliseconds, std::stop_token const&) -> std::optional<lease> {
              try {
-                 return lease::adopt(self_.by, token);
+                 return lease::adopt(by_, token);
              } catch (lease_lost_error const&) {
                  return std::nullopt;  // too late, or not the first
              }
@@ -74,7 +74,7 @@ counting_semaphore& holder::semaphore(std::size_t which) {
     // Now and then again: a failover may have lost it.
     auto const name = numbered("semaphore", which);
     semaphore_options const how{.lease = {.ttl = ttl_of(name), .renew = which == 0, .claim_window = 150ms}};
-    found = counting_semaphore::create(self_.by, name, semaphore_permits, how);
+    found = counting_semaphore::create(by_, name, semaphore_permits, how);
     return *found;
 }
 
@@ -83,7 +83,7 @@ counting_semaphore& holder::semaphore(std::size_t which) {
 void holder::hold(wish const& what, attempt const& take) {
     self_.turn_to(what.name);
     self_.report("ask");
-    auto held = ask(take);
+    auto held = guardian{self_}.ask(take);
     if (!held) return;
     self_.about().fence = held->fence();
     self_.about().n = what.permits;
@@ -91,23 +91,9 @@ void holder::hold(wish const& what, attempt const& take) {
     use(std::move(*held), what.mode);
 }
 
-std::optional<lease> holder::ask(attempt const& take) try {
-    auto const kind = self_.below(8);
-    second_thoughts const mind{kind == 2 ? std::optional{self_.up_to(60)} : std::nullopt};
-    auto held = take(kind == 0 ? 0ms : kind == 1 ? self_.up_to(100) : 3'000ms, mind.token());
-    if (!held) self_.report("none");
-    return held;
-} catch (cancelled_error const&) {
-    self_.report("none", "cancelled");
-    return std::nullopt;
-} catch (error const& problem) {
-    self_.report("failed", problem.code().message() + ": " + problem.what());
-    return std::nullopt;
-}
-
 void holder::use(lease held, std::string const& asked_for) try {
     auto mode = asked_for;
-    guard(held, mode);
+    guardian{self_}.guard(held, mode);
     if (!mode.empty() && self_.one_in(3)) change(held, mode);
     give_up(std::move(held), mode);
 } catch (error const& problem) {
@@ -128,7 +114,7 @@ void holder::change(lease& held, std::string& mode) {
     mode = mode == "write" ? "read" : "write";
     self_.about().fence = held.fence();
     self_.report("changed", mode);
-    guard(held, mode);
+    guardian{self_}.guard(held, mode);
 }
 
 void holder::give_up(lease held, std::string const& mode) {
@@ -144,34 +130,6 @@ void holder::give_up(lease held, std::string const& mode) {
         default: held.release(); break;
     }
     self_.report("ended");
-}
-
-bool holder::is_sure(lease const& held) {
-    auto const time = boot_ns();
-    if (!held.valid()) return false;
-    self_.report_at(time, "sure");
-    return true;
-}
-
-/// Uses what the lease guards, for a moment or for longer than the lease lasts without renewals.
-void holder::guard(lease const& held, std::string const& mode) {
-    auto const kind = self_.below(100);
-    auto const length = kind < 3 ? self_.up_to(2'500) : kind < 40 ? self_.up_to(12) : 0ms;
-    bool const fenced = !self_.about().name.starts_with("semaphore");  // those who share it come in any order
-    auto const lost = held.stop_token();
-    auto const end = std::chrono::steady_clock::now() + length;
-    do {
-        if (!is_sure(held)) return expect_to_be_told(lost);
-        if (fenced) static_cast<void>(self_.ask("access", mode));
-        if (length != 0ms) std::this_thread::sleep_for(2ms);
-    } while (std::chrono::steady_clock::now() < end);
-    is_sure(held);
-}
-
-/// Whoever relies on the token must hear of the loss too. Counted in sleeps: this process may be stopped meanwhile.
-void holder::expect_to_be_told(std::stop_token const& lost) {
-    for (int i = 0; i < 400 && !lost.stop_requested(); ++i) std::this_thread::sleep_for(5ms);
-    if (!lost.stop_requested()) self_.report("untold");
 }
 
 }  // namespace lockstep::chaos

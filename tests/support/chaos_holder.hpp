@@ -3,6 +3,7 @@
 
 #include "chaos_actor.hpp"
 
+#include <lockstep/client.hpp>
 #include <lockstep/counting_semaphore.hpp>
 #include <lockstep/lease.hpp>
 #include <lockstep/mutex.hpp>
@@ -20,7 +21,7 @@ namespace lockstep::chaos {
 
 class holder {
 public:
-    explicit holder(actor& self);
+    holder(actor& self, client& by);
 
     void use_mutex();
     void use_semaphore();
@@ -39,16 +40,13 @@ private:
     };
     /// Asks for it, uses it and gives it up.
     void hold(wish const& what, attempt const& take);
-    std::optional<lease> ask(attempt const& take);
     void use(lease held, std::string const& mode);
-    void guard(lease const& held, std::string const& mode);
-    bool is_sure(lease const& held);
-    void expect_to_be_told(std::stop_token const& lost);
     void change(lease& held, std::string& mode);
     void give_up(lease held, std::string const& mode);
     counting_semaphore& semaphore(std::size_t which);
 
     actor& self_;
+    client& by_;
     std::vector<mutex> mutexes_;
     std::vector<shared_mutex> shared_;
     std::vector<std::optional<counting_semaphore>> semaphores_;

@@ -19,16 +19,16 @@ struct change_of_mind : std::runtime_error {
 
 std::string explain(error const& problem) { return problem.code().message() + ": " + problem.what(); }
 
-lockstep::event open_event(actor& self) {
-    return {self.by, self.about().name, {.ttl = event_ttl, .claim_window = 150ms}};
+lockstep::event open_event(actor& self, client& by) {
+    return {by, self.about().name, {.ttl = event_ttl, .claim_window = 150ms}};
 }
 
 }  // namespace
 
-meeter::meeter(actor& self) : self_{self} {
+meeter::meeter(actor& self, client& by) : self_{self}, by_{by} {
     for (std::uint64_t i = 0; i < barrier_names; ++i) {
         barriers_.emplace_back(
-            self.by, numbered("barrier", i), parties_of(i), [this] { complete(); }, lease_options{.ttl = 600ms});
+            by, numbered("barrier", i), parties_of(i), [this] { complete(); }, lease_options{.ttl = 600ms});
     }
 }
 
@@ -37,7 +37,7 @@ meeter::meeter(actor& self) : self_{self} {
 void meeter::set_event() try {
     self_.turn_to(event_name(boot_ns()));
     self_.report("set");
-    open_event(self_).set();
+    open_event(self_, by_).set();
     self_.report("set_done");
 } catch (indeterminate_error const&) {
     self_.report("unknown");
@@ -47,12 +47,12 @@ void meeter::set_event() try {
 
 void meeter::wait_for_event() try {
     self_.turn_to(event_name(boot_ns()));
-    auto const connects = self_.by.statistics().connects;
+    auto const connects = by_.statistics().connects;
     bool woken = false;
     self_.report("wait");
     try {
         second_thoughts const mind{self_.one_in(6) ? std::optional{self_.up_to(60)} : std::nullopt};
-        woken = open_event(self_).wait_for(self_.up_to(self_.one_in(2) ? 20 : 300), mind.token());
+        woken = open_event(self_, by_).wait_for(self_.up_to(self_.one_in(2) ? 20 : 300), mind.token());
         self_.report(woken ? "woken" : "none");
     } catch (cancelled_error const&) {
         self_.report("none", "cancelled");
@@ -64,8 +64,8 @@ void meeter::wait_for_event() try {
 
 // On the same connection a question comes after what gave up the wait. After another one, something may be owed for a while.
 void meeter::settle(std::uint64_t connects_before, bool woken) {
-    if (!woken) static_cast<void>(open_event(self_).is_set());
-    self_.report(self_.by.statistics().connects == connects_before ? "settled" : "heard");
+    if (!woken) static_cast<void>(open_event(self_, by_).is_set());
+    self_.report(by_.statistics().connects == connects_before ? "settled" : "heard");
 }
 
 // ---- barriers
@@ -77,15 +77,15 @@ void meeter::complete() {
 }
 
 void meeter::use_barrier() {
-    auto const connects = self_.by.statistics().connects;
+    auto const connects = by_.statistics().connects;
     if (meet()) return;
     // On the same connection the arrival is taken back between two answers to questions that come after.
     try {
-        for (int i = 0; i < 3; ++i) self_.by.command("EXISTS", "lockstep:{" + self_.about().name + "}:barrier");
+        for (int i = 0; i < 3; ++i) by_.command("EXISTS", "lockstep:{" + self_.about().name + "}:barrier");
     } catch (error const&) {
         return;
     }
-    if (self_.by.statistics().connects == connects) self_.report("settled");
+    if (by_.statistics().connects == connects) self_.report("settled");
 }
 
 bool meeter::meet() try {

@@ -4,6 +4,7 @@
 #include "chaos_actor.hpp"
 
 #include <lockstep/barrier.hpp>
+#include <lockstep/client.hpp>
 
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace lockstep::chaos {
 
 class meeter {
 public:
-    explicit meeter(actor& self);
+    meeter(actor& self, client& by);
     meeter(meeter const&) = delete;
     meeter& operator=(meeter const&) = delete;
 
@@ -27,6 +28,7 @@ private:
     bool meet();
 
     actor& self_;
+    client& by_;
     std::vector<barrier> barriers_;
 };
 

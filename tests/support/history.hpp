@@ -12,7 +12,7 @@
 //   ended     the holder is through with it (note: how)       detached      the same, and whoever adopts it has it (note: mode|token)
 //   access    the referee's: a holder came with its fence; n is 1 if it was let in, 0 if a larger one had been there
 //   deed      the nemesis': note says which                   killed        who has been
-//   left      found in Redis in the end (note: what)
+//   left      found in Redis in the end (note: what)        elected       of the changes found there, in their order: fence is the term
 // of events:
 //   set, set_done or unknown; wait, then woken, none or failed
 //   settled    being killed from here on, it takes no signal of that wait along; heard: perhaps it does, but it heard from the server

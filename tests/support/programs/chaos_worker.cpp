@@ -1,19 +1,24 @@
 // One of the processes that a chaos run torments: uses the primitives at random, asks the referee for the guarded resource, and
 // reports all it does (support/history.hpp).
-//   chaos_worker <url> <referee's socket> <who> <seed> <threads>
+//   chaos_worker <url>[,<url>...] <referee's socket> <who> <seed> <threads>
+// Several URLs are independent nodes.
 // The first line of its input ends its work: it says "idle" then, and the client lives on. The end of its input ends it, in order.
 //
-// To add a primitive: a function of support/chaos_holder.cpp or chaos_meeter.cpp, called by do_something().
+// To add a primitive: a function of support/chaos_holder.cpp or one of its neighbours, called by work().
 #include "support/chaos_actor.hpp"
+#include "support/chaos_candidate.hpp"
 #include "support/chaos_holder.hpp"
 #include "support/chaos_meeter.hpp"
+#include "support/chaos_quorum_holder.hpp"
 
 #include <lockstep/client.hpp>
 #include <lockstep/log.hpp>
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,41 +27,54 @@ namespace {
 
 using namespace lockstep::chaos;
 
-void do_something(actor& self, holder& holds, meeter& meetings) {
-    auto const kind = self.below(40);
-    if (kind < 9) return holds.use_mutex();
-    if (kind < 15) return holds.use_semaphore();
-    if (kind < 21) return holds.use_shared();
-    if (kind < 26) return meetings.set_event();
-    if (kind < 32) return meetings.wait_for_event();
-    if (kind < 37) return meetings.use_barrier();
-    holds.adopt();
-}
-
-void work(actor self, std::atomic<bool> const& stop) {
-    holder holds{self};
-    meeter meetings{self};
+/// Until `stop`.
+void keep_doing(actor& self, std::atomic<bool> const& stop, std::function<void()> const& something) {
     while (!stop) {
-        do_something(self, holds, meetings);
+        something();
         std::this_thread::sleep_for(self.up_to(8));
     }
 }
 
-}  // namespace
+void work(actor self, lockstep::client& by, std::atomic<bool> const& stop) {
+    holder holds{self, by};
+    meeter meetings{self, by};
+    candidate candidacies{self, by};
+    keep_doing(self, stop, [&] {
+        auto const kind = self.below(46);
+        if (kind < 9) return holds.use_mutex();
+        if (kind < 15) return holds.use_semaphore();
+        if (kind < 21) return holds.use_shared();
+        if (kind < 26) return meetings.set_event();
+        if (kind < 32) return meetings.wait_for_event();
+        if (kind < 37) return meetings.use_barrier();
+        if (kind < 43) return candidacies.use_election();
+        holds.adopt();
+    });
+}
 
-int main(int count, char** arguments) try {
-    if (count != 6) return 2;
-    lockstep::set_log_hook([](lockstep::log_level, std::string_view) {});  // leases are lost here all the time
-    std::string const who = arguments[3];
-    auto const seed = std::stoull(arguments[4]);
-    lockstep::client client{{.url = arguments[1], .name = who}};
+void work(actor self, lockstep::redlock_nodes const& nodes, std::atomic<bool> const& stop) {
+    quorum_holder holds{self, nodes};
+    candidate candidacies{self, nodes};
+    keep_doing(self, stop, [&] { return self.one_in(3) ? candidacies.use_election() : holds.use_redlock(); });
+}
+
+std::vector<std::string> parts_of(std::string const& list) {
+    std::vector<std::string> found;
+    std::istringstream in{list};
+    for (std::string one; std::getline(in, one, ',');) found.push_back(one);
+    return found;
+}
+
+/// Works with what `by` is until it is told to rest.
+template <class By>
+bool work_until_told(By& by, std::string const& referee, std::string const& who, std::uint64_t seed, unsigned threads) {
     std::atomic<bool> stop{false};
     std::atomic<bool> failed{false};
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < std::stoul(arguments[5]); ++i) {
-        threads.emplace_back([&, i] {
+    std::vector<std::thread> all;
+    for (unsigned i = 0; i < threads; ++i) {
+        all.emplace_back([&, i] {
             try {
-                work(actor{client, arguments[2], who + "." + std::to_string(i), seed + i}, stop);
+                work(actor{referee, who + "." + std::to_string(i), seed + i}, by, stop);
             } catch (std::exception const& failure) {
                 std::cerr << who << ": " << failure.what() << std::endl;
                 failed = true;
@@ -66,11 +84,29 @@ int main(int count, char** arguments) try {
     std::string line;
     std::getline(std::cin, line);
     stop = true;
-    for (auto& one : threads) one.join();
+    for (auto& one : all) one.join();
     std::cout << "idle" << std::endl;
     std::getline(std::cin, line);
-    client.close();
-    return failed ? 1 : 0;
+    return !failed;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+    if (count != 6) return 2;
+    lockstep::set_log_hook([](lockstep::log_level, std::string_view) {});  // leases are lost here all the time
+    auto const urls = parts_of(arguments[1]);
+    std::string const who = arguments[3];
+    auto const seed = std::stoull(arguments[4]);
+    auto const threads = static_cast<unsigned>(std::stoul(arguments[5]));
+    if (urls.size() > 1) {
+        lockstep::redlock_nodes nodes{urls};
+        return work_until_told(nodes, arguments[2], who, seed, threads) ? 0 : 1;
+    }
+    lockstep::client by{{.url = urls.front(), .name = who}};
+    bool const well = work_until_told(by, arguments[2], who, seed, threads);
+    by.close();
+    return well ? 0 : 1;
 } catch (std::exception const& failure) {
     std::cerr << "failed: " << failure.what() << std::endl;
     return 1;

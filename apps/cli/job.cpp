@@ -342,9 +342,9 @@ void job::pass_on(int number) {
 
 milliseconds job::grace() const {
     // Without a wish of the user's it ends before the lease can be somebody else's: a tenth of the ttl is left when it counts as lost here.
-    // For a leader it is a third.
+    // For a leader it is a third. Some of that is for hearing of it and for the killing.
     auto const left = how_.elects ? how_.ttl.value_or(usual_term_ttl) / 3 : how_.ttl.value_or(usual_ttl) / 10;
-    return how_.kill_after.value_or(std::min(usual_grace, left));
+    return how_.kill_after.value_or(std::min(usual_grace, left * 9 / 10));
 }
 
 void job::lease_is_lost() {

@@ -59,12 +59,13 @@ struct election_options {
     std::chrono::milliseconds heartbeat_interval{1'000};
 
     /// False, or what it throws: this one does not stand, and steps down if it leads. It is asked every `health_interval`, on a thread of its
-    /// own. One that does not return within `health_timeout` counts as false. It must not destroy the election.
+    /// own. One that does not return within `health_timeout` counts as false. It must not destroy the election, whose destructor waits for it.
     std::function<bool()> healthy{};
     std::chrono::milliseconds health_interval{1'000};
     std::chrono::milliseconds health_timeout{5'000};
 
-    /// So many replicas must have heard of it within `replica_timeout` before somebody leads; otherwise it is given back and tried again.
+    /// So many replicas must have heard of it within `replica_timeout` before somebody leads; otherwise it is given back and tried again. Who
+    /// leads steps down when that many have not heard of it for `renew_deadline`.
     unsigned min_replicas = 0;
     std::chrono::milliseconds replica_timeout{1'000};
 
@@ -124,7 +125,8 @@ public:
 
     /// Stands, and calls `on_elected` here, on this thread, when it leads; again and again until a stop is requested. It leads for as long as
     /// that call lasts, which should end soon after the leadership's stop token trips; that also trips when `stop` is requested. Then
-    /// it resigns, or, if the leadership was lost meanwhile, `on_lost` is called. What they throw ends it, after it has resigned.
+    /// it resigns, or, if the leadership was lost meanwhile, `on_lost` is called. What they throw ends it, after it has resigned; but for
+    /// `leadership_lost_error` when it is lost, as `check()` throws it.
     /// A server that can't be reached is tried again.
     void run(std::function<void(leadership const&)> on_elected, std::function<void(leadership const&)> on_lost = {}, std::stop_token stop = {});
     void run(std::function<void(leadership const&)> on_elected, std::stop_token stop) { run(std::move(on_elected), {}, std::move(stop)); }

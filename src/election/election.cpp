@@ -9,8 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
-#include <mutex>
+#include <exception>
 #include <utility>
 
 namespace lockstep {
@@ -24,6 +23,11 @@ void note_failure(election_state const& of, error const& problem) {
     log(log_level::warning, fmt::format("{} can't stand in '{}' for the moment, and tries again: {}", of.id(), of.name(), problem.what()));
 }
 
+/// It is given back all the same when its time is over.
+void note_silence(election_state const& of, error const& problem) {
+    log(log_level::warning, fmt::format("whether {} resigned in '{}' is not known: {}", of.id(), of.name(), problem.what()));
+}
+
 task<leadership> as_leadership(task<std::shared_ptr<seat>> work) {
     auto got = co_await std::move(work);
     co_return seat::make_leadership(std::move(got));
@@ -33,6 +37,18 @@ task<std::optional<leadership>> as_optional(task<std::shared_ptr<seat>> work) {
     auto got = co_await std::move(work);
     if (!got) co_return std::nullopt;
     co_return std::optional<leadership>{seat::make_leadership(std::move(got))};
+}
+
+/// The work found out that it leads no more: that is an end like others.
+bool is_farewell(seat const& which, std::exception_ptr const& problem) {
+    if (!problem || which.remaining() > std::chrono::milliseconds::zero()) return false;
+    try {
+        std::rethrow_exception(problem);
+    } catch (leadership_lost_error const&) {
+        return true;
+    } catch (...) {
+        return false;
+    }
 }
 
 /// The work has ended. True: it was lost before.
@@ -79,19 +95,21 @@ task<void> run_in_coroutine(std::shared_ptr<election_state> self, std::function<
         auto leads = seat::make_leadership(mine);
         auto leading = lead(on_elected, leads, mine->stop_token());
         auto problem = co_await std::move(leading);
+        if (is_farewell(*mine, problem)) problem = nullptr;
         bool lost = is_over(*self, *mine);
-        if (lost && on_lost) on_lost(leads);
         if (!lost) {
             try {
                 auto resigning = leads.async_resign();
                 co_await std::move(resigning);
             } catch (leadership_lost_error const&) {
-                lost = true;
+                leads = seat::make_leadership(mine);
+                lost = is_over(*self, *mine);
             } catch (error const& other) {
                 if (!detail::is_passing(other)) throw;
-                note_failure(*self, other);  // it ends by itself
+                note_silence(*self, other);
             }
         }
+        if (lost && on_lost) on_lost(leads);
         if (problem) std::rethrow_exception(problem);
     }
 }
@@ -195,10 +213,14 @@ void election::run(std::function<void(leadership const&)> on_elected, std::funct
         }
         if (!mine) continue;
         auto leads = seat::make_leadership(mine);
-        {
+        std::exception_ptr problem;
+        try {
             std::stop_callback const ends{stop, [&mine] { mine->step_down("the program stops it"); }};
             on_elected(leads);
+        } catch (...) {
+            problem = std::current_exception();
         }
+        if (is_farewell(*mine, problem)) problem = nullptr;
         bool lost = is_over(*self, *mine);
         if (!lost) {
             try {
@@ -206,12 +228,13 @@ void election::run(std::function<void(leadership const&)> on_elected, std::funct
             } catch (leadership_lost_error const&) {
                 leads = seat::make_leadership(mine);
                 lost = is_over(*self, *mine);
-            } catch (error const& problem) {
-                if (!detail::is_passing(problem)) throw;
-                note_failure(*self, problem);  // it ends by itself
+            } catch (error const& other) {
+                if (!detail::is_passing(other)) throw;
+                note_silence(*self, other);
             }
         }
         if (lost && on_lost) on_lost(leads);
+        if (problem) std::rethrow_exception(problem);
     }
 }
 

@@ -93,9 +93,8 @@ void election_state::set_permission(bool stands) {
 }
 
 void election_state::supervise() {
-    if (!health_ && !options_.give_way) return;
-    auto const often = health_ ? options_.health_interval : options_.heartbeat_interval;
-    start(watch(owner(), weak_from_this(), std::clamp(often / 4, 5ms, 100ms)), [](std::exception_ptr) {});
+    if (health_) start(watch_health(owner(), weak_from_this(), std::clamp(options_.health_interval / 4, 5ms, 100ms)), [](std::exception_ptr) {});
+    if (options_.give_way) start(watch_ranks(owner(), weak_from_this(), options_.heartbeat_interval), [](std::exception_ptr) {});
 }
 
 task<bool> election_state::is_outranked(std::shared_ptr<election_state> self) {
@@ -109,16 +108,22 @@ task<bool> election_state::is_outranked(std::shared_ptr<election_state> self) {
     co_return higher;
 }
 
-task<void> election_state::watch(std::shared_ptr<core> owner, std::weak_ptr<election_state> which, milliseconds every) {
-    auto looked = clock::now();
+task<void> election_state::watch_health(std::shared_ptr<core> owner, std::weak_ptr<election_state> which, milliseconds every) {
     while (true) {
         engine::pause rest{owner, every};
         co_await rest;
         auto const self = which.lock();
         if (!self) co_return;
-        if (self->health_) self->set_permission(self->health_->is_healthy());
-        if (!self->options_.give_way || clock::now() - looked < self->options_.heartbeat_interval) continue;
-        looked = clock::now();
+        self->set_permission(self->health_->is_healthy());
+    }
+}
+
+task<void> election_state::watch_ranks(std::shared_ptr<core> owner, std::weak_ptr<election_state> which, milliseconds every) {
+    while (true) {
+        engine::pause rest{owner, every};
+        co_await rest;
+        auto const self = which.lock();
+        if (!self) co_return;
         auto const leads = self->current();
         if (!leads || leads->remaining() == 0ms) continue;
         auto looking = is_outranked(self);
@@ -129,10 +134,14 @@ task<void> election_state::watch(std::shared_ptr<core> owner, std::weak_ptr<elec
 
 // ---- standing
 
-/// False: its time is over.
+/// False: its time is over. The gate's first word is waited for in any case.
 task<bool> election_state::wait_for_permission(std::shared_ptr<election_state> self, clock::time_point until) {
+    auto const begun = clock::now();
     while (!self->ask_gate().stands) {
-        if (until != clock::time_point::max() && clock::now() >= until) co_return false;
+        bool const spoke = !self->health_ || self->health_->has_spoken() || clock::now() - begun >= self->options_.health_timeout;
+        if (self->health_) self->set_permission(self->health_->is_healthy());
+        if (self->ask_gate().stands) break;
+        if (spoke && until != clock::time_point::max() && clock::now() >= until) co_return false;
         engine::pause rest{self->owner(), 10ms};
         co_await rest;
     }

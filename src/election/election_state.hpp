@@ -49,7 +49,8 @@ private:
     permission ask_gate() const;
     void set_permission(bool stands);
 
-    static task<void> watch(std::shared_ptr<core> owner, std::weak_ptr<election_state> which, std::chrono::milliseconds every);
+    static task<void> watch_health(std::shared_ptr<core> owner, std::weak_ptr<election_state> which, std::chrono::milliseconds every);
+    static task<void> watch_ranks(std::shared_ptr<core> owner, std::weak_ptr<election_state> which, std::chrono::milliseconds every);
     static task<bool> is_outranked(std::shared_ptr<election_state> self);
     static task<bool> wait_for_permission(std::shared_ptr<election_state> self, clock::time_point until);
     std::shared_ptr<seat> sit(std::unique_ptr<tenure> held);

@@ -21,11 +21,17 @@ void verdict::end(bool healthy) noexcept {
     std::lock_guard const guard{mutex_};
     asking_ = false;
     healthy_ = healthy;
+    spoke_ = true;
 }
 
 bool verdict::is_healthy() const noexcept {
     std::lock_guard const guard{mutex_};
     return healthy_ && !(asking_ && clock::now() - since_ > patience_);
+}
+
+bool verdict::has_spoken() const noexcept {
+    std::lock_guard const guard{mutex_};
+    return spoke_;
 }
 
 namespace {

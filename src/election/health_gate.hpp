@@ -20,12 +20,14 @@ public:
     void end(bool healthy) noexcept;
     /// Not before the first answer, and not while one takes longer than the patience.
     bool is_healthy() const noexcept;
+    bool has_spoken() const noexcept;
 
 private:
     using clock = std::chrono::steady_clock;
     std::chrono::milliseconds const patience_;
     mutable std::mutex mutex_;
     bool healthy_ = false;
+    bool spoke_ = false;
     bool asking_ = false;
     clock::time_point since_{};
 };

@@ -155,10 +155,11 @@ private:
 
     static task<void> read(std::shared_ptr<stream_observation> self) {
         while (std::exchange(self->again_, false) && !self->is_stopped()) {
-            if (std::exchange(self->gap_, false)) {
+            if (self->gap_) {
                 // Another server may have taken over that had not heard of the latest changes: then those are gone, and newer ones stand there.
                 auto looking = self->last();
                 auto const newest = co_await std::move(looking);
+                self->gap_ = false;
                 if (parse(newest) < parse(self->after_)) self->after_ = newest;
             }
             std::vector<std::string> const words{"XRANGE", self->key_, "(" + self->after_, "+", "COUNT", std::to_string(at_once)};
@@ -188,12 +189,21 @@ task<observation> run_begin(std::shared_ptr<stream_observation> state) {
     co_return made;
 }
 
+/// Empty, <number> or <number>-<number>.
+bool is_position(std::string_view text) noexcept {
+    auto const is_number = [](std::string_view part) {
+        return !part.empty() && part.size() <= 20 && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    };
+    if (text.empty()) return true;
+    auto const middle = text.find('-');
+    return is_number(text.substr(0, middle)) && (middle == std::string_view::npos || is_number(text.substr(middle + 1)));
+}
+
 }  // namespace
 
 task<observation> begin_observation(std::shared_ptr<core> owner, std::string key, std::function<void(leader_change const&)> handler, std::string after) {
     if (!handler) throw invalid_argument_error("the observation has no handler");
-    bool const is_position = std::all_of(after.begin(), after.end(), [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
-    if (!is_position) throw invalid_argument_error(fmt::format("'{}' is no position of a change; take `leader_change::position`, \"0\" for all, or nothing for new ones", after));
+    if (!is_position(after)) throw invalid_argument_error(fmt::format("'{}' is no position of a change; take `leader_change::position`, \"0\" for all, or nothing for new ones", after));
     return run_begin(std::make_shared<stream_observation>(std::move(owner), std::move(key), std::move(handler), std::move(after)));
 }
 

@@ -30,28 +30,11 @@ namespace {
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-/// Ends `early` before the nodes can give the seat to others, which is when a leader has not renewed for `renew_deadline`.
-class redlock_tenure final : public tenure {
-public:
-    redlock_tenure(redlock_lease held, milliseconds early) : lease_(std::move(held)), early_(early), term_(lease_.fence()), token_(lease_.token()) {}
-    std::string const& token() const noexcept { return token_; }
-
-private:
-    std::uint64_t term() const noexcept override { return term_; }
-    milliseconds remaining() const noexcept override { return std::max(lease_.remaining() - early_, 0ms); }
-    std::stop_token stop_token() const override { return lease_.stop_token(); }
-    task<void> release() override { return lease_.async_release(); }
-
-    redlock_lease lease_;
-    milliseconds early_;
-    std::uint64_t term_;
-    std::string token_;
-};
-
 struct record {
     std::uint64_t term = 0;
     std::int64_t since_ms = 0;
     bool resigned = false;
+    std::uint64_t resigned_before = 0;  ///< the last term that ended so, before this one
     std::string token, who;
 };
 
@@ -70,7 +53,9 @@ std::optional<record> read_record(std::string_view text) {
     record found;
     number(next(), found.term);
     number(next(), found.since_ms);
-    found.resigned = next() == "resigned";
+    auto const state = next();
+    found.resigned = state.starts_with("resigned");
+    if (auto const mark = state.find('/'); mark != state.npos) number(state.substr(mark + 1), found.resigned_before);
     found.token = next();
     found.who = text;
     if (found.term == 0 || found.who.empty()) return std::nullopt;
@@ -93,6 +78,29 @@ struct view {
 
 }  // namespace
 
+/// Ends `early` before the nodes can give the seat to others, which is when a leader has not renewed for `renew_deadline`.
+class redlock_tenure final : public tenure {
+public:
+    redlock_tenure(std::shared_ptr<quorum_venue> where, redlock_lease held, milliseconds early);
+    ~redlock_tenure() override { tell(); }
+
+private:
+    std::uint64_t term() const noexcept override { return what_.term; }
+    milliseconds remaining() const noexcept override { return std::max(lease_.remaining() - early_, 0ms); }
+    std::stop_token stop_token() const override { return lease_.stop_token(); }
+    task<void> release() override {
+        tell();
+        return lease_.async_release();
+    }
+    /// That it resigns, before it does: on the same connections.
+    void tell() noexcept;
+
+    std::shared_ptr<quorum_venue> where_;
+    redlock_lease lease_;
+    milliseconds early_;
+    record what_;
+};
+
 class quorum_venue final : public venue, public std::enable_shared_from_this<quorum_venue> {
 public:
     quorum_venue(redlock_nodes const& nodes, std::shared_ptr<quorum::anchor> same, std::string const& name, std::string const& id, election_options const& how)
@@ -113,7 +121,7 @@ public:
 
     task<std::unique_ptr<tenure>> stand(clock::time_point until) override { return stand_for(shared_from_this(), until); }
     void announce(std::shared_ptr<seat> const& leads) override {
-        start(keep_record(shared_from_this(), leads, elected_), [](std::exception_ptr) {});
+        start(keep_record(owner(), weak_from_this(), leads, elected_), [](std::exception_ptr) {});
     }
     task<std::optional<leader_info>> leader() override { return read_leader(shared_from_this()); }
     task<int> highest_in_line() override { return nobody(); }
@@ -139,10 +147,8 @@ private:
             held = std::move(*got);
         }
         auto const now = std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch());
-        auto made = std::make_unique<redlock_tenure>(std::move(held), of->how_.ttl - of->how_.renew_deadline);
-        auto const& term = static_cast<tenure const&>(*made);
-        of->elected_ = {.term = term.term(), .since_ms = now.count(), .resigned = false, .token = made->token(), .who = of->who_};
-        co_return made;
+        of->elected_ = {.term = held.fence(), .since_ms = now.count(), .token = held.token(), .who = of->who_};
+        co_return std::make_unique<redlock_tenure>(of, std::move(held), of->how_.ttl - of->how_.renew_deadline);
     }
 
     redis::command_terms terms_of(core& node, std::string const& key) const {
@@ -151,39 +157,44 @@ private:
         return {.deadline = clock::now() + patience, .slot = node.is_cluster() ? slot : std::int16_t{-1}, .repeatable = true};
     }
 
+public:
+    record const& elected() const noexcept { return elected_; }
+    /// Nobody waits for that.
     void tell_all(record const& what) {
         auto const text = write(what);
+        auto const kept = 2 * how_.ttl + 3 * how_.heartbeat_interval;  // longer than the seat: that it is lost can be told then
         for (std::size_t i = 0; i != nodes_->of->size(); ++i) {
             auto& node = nodes_->of->node(i);
             std::string_view const keys[] = {record_key_};
-            argument const words[] = {argument{what.term}, argument{text}, argument{how_.ttl.count()}};
+            argument const words[] = {argument{what.term}, argument{text}, argument{kept.count()}};
             start(redis::run_script(node.way(), scripts::quorum_announce, keys, words, terms_of(node, record_key_)),
                   [](std::exception_ptr, std::optional<reply>) {});
         }
     }
 
+private:
     /// For as long as it leads; and steps down when it could not renew for so long, before the lease itself says so.
-    static task<void> keep_record(self of, std::weak_ptr<seat> which, record what) {
+    static task<void> keep_record(std::shared_ptr<core> owner, std::weak_ptr<quorum_venue> where, std::weak_ptr<seat> which, record what) {
         auto next = clock::now();
-        auto const often = std::clamp(of->how_.renew_deadline / 50, 5ms, 100ms);
-        bool lost = false;
+        auto often = 100ms;
         while (true) {
             {
+                auto const of = where.lock();
                 auto const leads = which.lock();
-                if (!leads || leads->is_gone()) break;
-                lost = leads->is_lost();
-                if (lost) leads->step_down("most nodes could not be asked to renew it for as long as renew_deadline");
+                if (!of || !leads || leads->is_gone()) co_return;
+                often = std::clamp(of->how_.renew_deadline / 50, 5ms, 100ms);
+                if (leads->is_lost()) {
+                    leads->step_down("most nodes could not be asked to renew it for as long as renew_deadline");
+                    co_return;
+                }
                 if (clock::now() >= next && leads->remaining() > 0ms) {
                     next = clock::now() + of->how_.heartbeat_interval;
                     of->tell_all(what);
                 }
             }
-            engine::pause rest{of->owner(), often};
+            engine::pause rest{owner, often};
             co_await rest;
         }
-        if (lost) co_return;
-        what.resigned = true;
-        of->tell_all(what);
     }
 
     static task<std::optional<node_view>> look_at(self of, std::size_t index) {
@@ -217,6 +228,18 @@ private:
     redlock lock_;
     record elected_;  // in turns
 };
+
+redlock_tenure::redlock_tenure(std::shared_ptr<quorum_venue> where, redlock_lease held, milliseconds early)
+    : where_(std::move(where)), lease_(std::move(held)), early_(early), what_(where_->elected()) {}
+
+void redlock_tenure::tell() noexcept {
+    if (what_.resigned || !where_->owner()->same_process() || remaining() == 0ms) return;
+    what_.resigned = true;
+    try {
+        where_->tell_all(what_);
+    } catch (std::exception const&) {  // then it looks as if it were lost
+    }
+}
 
 task<view> quorum_venue::look(self of) {
     std::vector<task<std::optional<node_view>>> questions;
@@ -260,30 +283,32 @@ public:
         self->last_ = seen.latest.value_or(record{});
         self->leads_ = seen.leads;
         auto const where = self->where_;
-        start(run(where, std::move(self)), [](std::exception_ptr) {});
+        start(run(where->owner(), where->heartbeat(), std::move(self)), [](std::exception_ptr) {});
     }
 
 private:
-    static task<void> run(std::shared_ptr<quorum_venue> where, std::weak_ptr<quorum_observation> which) {
+    static task<void> run(std::shared_ptr<core> owner, milliseconds every, std::weak_ptr<quorum_observation> which) {
         while (true) {
-            engine::pause rest{where->owner(), where->heartbeat()};
+            engine::pause rest{owner, every};
             co_await rest;
-            if (auto const self = which.lock(); !self || self->is_stopped()) co_return;
-            auto looking = quorum_venue::look(where);
-            std::optional<view> seen;
+            auto const self = which.lock();
+            if (!self || self->is_stopped()) co_return;
+            auto looking = quorum_venue::look(self->where_);
             try {
-                seen = co_await std::move(looking);
+                auto const seen = co_await std::move(looking);
+                self->compare(seen);
             } catch (unavailable_error const&) {  // what happened meanwhile is seen later
             }
-            auto const self = which.lock();
-            if (self && seen) self->compare(*seen);
         }
     }
 
     void compare(view const& now) {
-        if (!now.latest) return;
+        if (!now.latest) {  // nobody has written for longer than a seat is kept
+            if (std::exchange(leads_, false)) say(leader_change::kind::lost, last_);
+            return;
+        }
         bool const is_new = now.latest->term > last_.term;
-        if (leads_ && is_new) say(leader_change::kind::lost, last_);  // or resigned, and nobody looked in between
+        if (leads_ && is_new) say(now.latest->resigned_before == last_.term ? leader_change::kind::resigned : leader_change::kind::lost, last_);
         if (is_new) say(leader_change::kind::elected, *now.latest);
         if ((leads_ || is_new) && !now.leads && now.latest->term >= last_.term) {
             if (is_new && !now.latest->resigned) return remember(now, true);  // not everywhere yet, or gone already: the next look tells

@@ -21,14 +21,21 @@ seat::seat(place where, std::unique_ptr<tenure> held)
     on_loss_.emplace(held_->stop_token(), trip{stop_});
 }
 
+milliseconds seat::left() const noexcept {
+    if (!held_ || over_) return milliseconds::zero();
+    auto const time = held_->remaining();
+    over_ = time == milliseconds::zero();
+    return time;
+}
+
 milliseconds seat::remaining() const noexcept {
     std::lock_guard const guard{mutex_};
-    return held_ && stepped_down_.empty() ? held_->remaining() : milliseconds::zero();
+    return stepped_down_.empty() ? left() : milliseconds::zero();
 }
 
 bool seat::is_lost() const noexcept {
     std::lock_guard const guard{mutex_};
-    return !held_ || held_->remaining() == milliseconds::zero();
+    return left() == milliseconds::zero();
 }
 
 bool seat::is_gone() const noexcept {

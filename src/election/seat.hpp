@@ -65,6 +65,7 @@ private:
         void operator()() const noexcept;
     };
 
+    std::chrono::milliseconds left() const noexcept;  // under the lock
     std::unique_ptr<tenure> take() noexcept;
     static task<void> take_away(std::shared_ptr<core> owner, std::weak_ptr<seat> which, std::chrono::milliseconds after);
     std::string lost_text() const;
@@ -76,6 +77,7 @@ private:
     std::unique_ptr<tenure> held_;
     std::optional<std::stop_callback<trip>> on_loss_;
     std::string stepped_down_;  // why; empty: it has not
+    mutable bool over_ = false;  // its time was found to be over, and stays so
 };
 
 }  // namespace lockstep::detail

@@ -35,6 +35,7 @@ public:
     explicit lease_tenure(lease held) : lease_(std::move(held)), hold_(engine::hold::of(lease_)->id()) {}
     /// Its id at the server.
     std::string const& hold() const noexcept { return hold_; }
+    bool is_valid() const noexcept { return lease_.valid(); }
 
 private:
     std::uint64_t term() const noexcept override { return lease_.fence(); }
@@ -76,7 +77,8 @@ public:
     void require_blocking() const override { owner_->require_blocking_is_allowed(); }
 
     task<std::unique_ptr<tenure>> stand(clock::time_point until) override { return stand_for(shared_from_this(), until); }
-    void announce(std::shared_ptr<seat> const&) override {
+    void announce(std::shared_ptr<seat> const& leads) override {
+        if (replicas_ > 0) start(stay_replicated(shared_from_this(), leads, announcing_), [](std::exception_ptr) {});
         // Should it fail, the next renewal takes along what is not written yet.
         start(ask(scripts::election_announce, announcing_, what_->rules), [](std::exception_ptr, std::optional<reply>) {});
     }
@@ -98,6 +100,9 @@ private:
         return redis::run_script(owner_->way(), script, std::span{keys}.first(script.keys), list, terms);
     }
 
+    /// The end of the rules.
+    std::string_view channel() const { return std::string_view{what_->rules}.substr(what_->rules.rfind(' ') + 1); }
+
     static task<std::optional<leader_info>> read_leader(self of) {
         auto asking = of->ask(scripts::election_read, "");
         auto const said = co_await std::move(asking);
@@ -112,7 +117,7 @@ private:
     }
 
     static task<int> read_highest(self of) {
-        auto asking = of->ask(scripts::election_read, "1");
+        auto asking = of->ask(scripts::election_read, "1", of->channel());
         auto const said = co_await std::move(asking);
         co_return static_cast<int>(said[2].integer());
     }
@@ -159,6 +164,26 @@ private:
         co_return why;
     }
 
+    /// Steps down when they have not heard of it for too long: somebody else may lead where the others are.
+    static task<void> stay_replicated(self of, std::weak_ptr<seat> which, std::string hold) {
+        auto heard = clock::now();
+        while (true) {
+            engine::pause rest{of->owner_, of->pause_};
+            co_await rest;
+            if (auto const leads = which.lock(); !leads || leads->remaining() == 0ms) co_return;
+            auto looking = objection(of, hold);
+            auto const why = co_await std::move(looking);
+            auto const leads = which.lock();
+            if (!leads) co_return;
+            if (why.empty()) {
+                heard = clock::now();
+            } else if (clock::now() - heard >= of->what_->how.trust_for) {
+                leads->step_down(fmt::format("fewer than {} replicas hear of it: {}", of->replicas_, why));
+                co_return;
+            }
+        }
+    }
+
     static task<std::unique_ptr<tenure>> stand_for(self of, clock::time_point until) {
         while (true) {
             auto standing = stand_in_line(of, until);
@@ -166,11 +191,12 @@ private:
             if (!held) co_return nullptr;
             auto made = std::make_unique<lease_tenure>(std::move(held));
             auto looking = objection(of, made->hold());
-            auto const why = co_await std::move(looking);
-            if (why.empty()) {
+            auto why = co_await std::move(looking);
+            if (why.empty() && made->is_valid()) {
                 of->announcing_ = made->hold();
                 co_return made;
             }
+            if (why.empty()) why = "it was lost meanwhile";
             log(log_level::warning, fmt::format("{} was elected in '{}' and does not lead, because {} replicas must hear of it first: {}", of->id_,
                                                 of->what_->where->name(), of->replicas_, why));
             made.reset();

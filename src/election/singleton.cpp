@@ -35,7 +35,7 @@ public:
 
     void stop() noexcept {
         stop_.request_stop();
-        if (thread_.joinable()) thread_.join();
+        std::call_once(joined_, [this] { thread_.join(); });
     }
     bool runs() const noexcept { return runs_; }
     election const& where() const noexcept { return election_; }
@@ -82,6 +82,7 @@ private:
     std::mutex mutex_;
     std::condition_variable_any wakes_;
     std::stop_source stop_;
+    std::once_flag joined_;
     std::thread thread_;
 };
 
@@ -103,6 +104,7 @@ namespace {
 
 struct slot_of_time {
     std::shared_ptr<detail::core> owner;
+    std::string name;
     std::string key;
     std::string token;
     milliseconds window;
@@ -123,18 +125,24 @@ task<bool> claim(slot_of_time which) {
     co_return said.integer() == 1;
 }
 
+/// What the work threw matters more than that this fails: then others may run it when the window is over.
 task<void> give_back(slot_of_time which) {
-    auto asking = ask(which, scripts::compare_and_delete, false);
-    co_await std::move(asking);
+    try {
+        auto asking = ask(which, scripts::compare_and_delete, false);
+        co_await std::move(asking);
+    } catch (error const& problem) {
+        log(log_level::warning, fmt::format("that run_once '{}' may be run again could not be told: {}", which.name, problem.what()));
+    }
 }
 
-slot_of_time checked(client& by, std::string_view name, milliseconds window, run_once_options options) {
+slot_of_time checked(client& by, std::string_view name, milliseconds window, bool has_work, run_once_options options) {
     auto const& core = detail::core_access::of(by);
     core->require_same_process();
     if (window < 1ms || window > 30 * 24h) {
         throw invalid_argument_error(fmt::format("run_once '{}': the window must be 1 ms to 30 days, not {} ms", name, window.count()));
     }
-    return {core, base::key_name(core->options().prefix, name, "once"), base::random_id(), window, options.again_if_it_throws};
+    if (!has_work) throw invalid_argument_error(fmt::format("run_once '{}' has nothing to run (work is empty)", name));
+    return {core, std::string{name}, base::key_name(core->options().prefix, name, "once"), base::random_id(), window, options.again_if_it_throws};
 }
 
 task<bool> run_async(slot_of_time which, std::function<task<void>()> work) {
@@ -159,7 +167,7 @@ task<bool> run_async(slot_of_time which, std::function<task<void>()> work) {
 }  // namespace
 
 bool run_once(client& by, std::string_view name, milliseconds window, std::function<void()> const& work, run_once_options options) {
-    auto const which = checked(by, name, window, options);
+    auto const which = checked(by, name, window, static_cast<bool>(work), options);
     which.owner->require_blocking_is_allowed();
     if (!sync_wait(claim(which))) return false;
     try {
@@ -172,7 +180,8 @@ bool run_once(client& by, std::string_view name, milliseconds window, std::funct
 }
 
 task<bool> async_run_once(client& by, std::string_view name, milliseconds window, std::function<task<void>()> work, run_once_options options) {
-    return run_async(checked(by, name, window, options), std::move(work));
+    auto const has_work = static_cast<bool>(work);
+    return run_async(checked(by, name, window, has_work, options), std::move(work));
 }
 
 }  // namespace lockstep

@@ -38,7 +38,7 @@ if owner ~= hold and (owner or head) then
             return redis.error_reply('LOCKSTEP_WAITERS too many wait for this election')
         end
         join(priority > 0 and priority or nil)
-        if priority > 0 then set[#set + 1], set[#set + 2] = 'y', '1' end
+        ranked = ranked or priority > 0
     end
     if not owner then pass_on() end
 end

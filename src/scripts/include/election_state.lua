@@ -2,8 +2,8 @@
 --   n  '<hold> <since_ms> <who>' of the latest leader       y  somebody who stood in line had a priority
 --   u  changes that are not in the stream yet, in order, '<what> <term> <ms> <who>' and a newline each: the short ways leave them here,
 --      and every other script, the leader's next renewal at the latest, takes them along
-local noted = call('HMGET', key, 'n', 'u')
-local changes = noted[2] or ''
+local noted = call('HMGET', key, 'n', 'u', 'y')
+local changes, ranked = noted[2] or '', noted[3]
 
 local function note(what, who) changes = changes .. string.format('%s %.0f %.0f %s\n', what, last, now, who) end
 
@@ -65,6 +65,11 @@ local function commit_all()
         call('XADD', KEYS[2], 'MAXLEN', '~', '1000', '*', 'what', what, 'term', term, 'ms', ms, 'who', who)
     end
     if noted[2] then del[#del + 1] = 'u' end
+    if not head and noted[3] then
+        del[#del + 1] = 'y'
+    elseif head and ranked and not noted[3] then
+        set[#set + 1], set[#set + 2] = 'y', '1'
+    end
     commit()
     if changes ~= '' or owner == hold then call('PEXPIREAT', KEYS[2], math.max(now, ends or 0) + 2 * retention) end
     if changes ~= '' then redis.pcall(publish, KEYS[2], 'changed') end

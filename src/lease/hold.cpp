@@ -110,11 +110,15 @@ alarm_clock::time_point hold::ring(alarm_clock::time_point now, std::vector<std:
     return alarm_clock::time_point::max();
 }
 
+milliseconds hold::margin_of(milliseconds length) const noexcept {
+    auto const most = target_->how.trust_for;
+    return most.count() > 0 ? std::max(length / 10, length - most) : length / 10;
+}
+
 bool hold::set_end(milliseconds length, bool first) noexcept {
     auto& alarm = hub_.alarm();
     auto const now = in_ns(boot_clock::now());
-    auto trusted = length - length / 10;
-    if (auto const most = target_->how.trust_for; most.count() > 0) trusted = std::min(trusted, most);
+    auto const trusted = length - margin_of(length);
     auto end = in_ns(sent_at_ + trusted);
     if (auto const most = target_->how.max_hold; most.count() > 0) {
         end = std::min(end, first ? now + nanoseconds{most}.count() : in_ns(held_since_ + most));
@@ -279,6 +283,16 @@ void hold::give_back() noexcept {
     leaving_ = hub_.is_closing();
     owed_until_ = hub_.reactor().now() + std::max(ttl_, release_time);
     send(state::releasing, owed_until_);
+}
+
+void hold::give_back_when_over() noexcept {
+    auto const wait = left() + margin_of(ttl_);
+    if (left() > nanoseconds{0} || wait <= nanoseconds{0} || hub_.is_closing()) return give_back();
+    if (where() != place::idle) abandon();  // a renewal: it does not run after the time for which it was asked
+    ends_at_.store(0, std::memory_order_release);
+    owed_until_ = hub_.reactor().now() + wait + std::max(ttl_, release_time);
+    state_ = state::owing;
+    hub_.schedule(*this, hub_.reactor().now() + wait);
 }
 
 void hold::tell_next() noexcept {

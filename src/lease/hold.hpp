@@ -93,6 +93,9 @@ public:
     }
     /// Nobody waits for it any more.
     void give_up() noexcept;
+    /// It is lost: when its time is over at the server too, where a renewal that nobody heard of may have prolonged it. Until then whoever had
+    /// it stops its work. If it was not lost by time, the server has ended it, or everything ends: at once.
+    void give_back_when_over() noexcept;
     /// It was handed on, and nobody will be here to look whether that arrived: the first that still waits is told to.
     void tell_next() noexcept;
     /// Of what it did not have: looks once, at the end of the claim window, whether an offer went on.
@@ -178,6 +181,8 @@ private:
     void renew() noexcept;
     void send_renewal(std::chrono::milliseconds length) noexcept;
     void schedule_renewal() noexcept;
+    /// By how much it ends here before it can be somebody else's.
+    std::chrono::milliseconds margin_of(std::chrono::milliseconds length) const noexcept;
     bool set_end(std::chrono::milliseconds length, bool first) noexcept;
     clock::time_point end_as_steady() const noexcept;
     bool over(std::uint64_t tenancy) const noexcept { return tenancy_.load(std::memory_order_acquire) != tenancy; }

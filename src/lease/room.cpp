@@ -236,7 +236,7 @@ void room::released(hold& held) noexcept {
 }
 
 void room::lost(hold& held) noexcept {
-    held.give_back();
+    held.give_back_when_over();
     if (tenant_ != &held) return;
     tenant_ = nullptr;
     if (!waiting_.empty() && !hub_.is_closing()) ask_for_all();

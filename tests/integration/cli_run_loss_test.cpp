@@ -183,6 +183,8 @@ TEST_F(cli_run_loss, kills_the_innermost_when_the_outermost_is_killed) {
 }
 
 TEST_F(cli_run_loss, stops_and_goes_on_together_with_its_command) {
+    // In a group of its own, below whoever runs the tests: a group without anybody above it, as in a job of cron's, can't be stopped this way.
+    ::setpgid(0, 0);
     auto program = begin_stubborn({"run", "x"});
     program.kill(SIGTSTP);
     EXPECT_TRUE(eventually([&] { return state(pid) == "T"; }));

@@ -193,6 +193,17 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(of, lease_faults, exclusive_kinds(), kind_name);
 
+// It counts as lost here a tenth of its ttl before the server gives it to anybody: time for whoever had it to stop. Fences are the server's
+// time in microseconds, so the next one tells when it was granted.
+TEST_P(lease_faults, leave_a_holder_whose_time_is_over_the_rest_of_it_to_stop) {
+    client one{server.url()};
+    client other{server.url()};
+    auto held = holdable{GetParam(), one, "name", {.ttl = 2s, .renew = false}}.acquire();
+    auto const next = holdable{GetParam(), other, "name"}.acquire();
+    EXPECT_FALSE(held.valid());
+    EXPECT_GE(next.fence(), held.fence() + 2'000'000) << "before the ttl was over";
+}
+
 // Who hands on to another process looks once more whether that arrived, and stops looking when it asks for itself.
 TEST_P(lease_faults, are_not_needed_for_a_hand_off_between_processes) {
     lease_load load{GetParam(), server.url()};

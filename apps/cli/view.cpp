@@ -61,6 +61,9 @@ std::string state_of(object_info const& what) {
     return what.holders != 0 ? "held" : "free";
 }
 
+/// A leader is known by the id under which it stands.
+std::string holder_of(hold_info const& one) { return one.candidate.empty() ? show(one.owner) : fmt::format("{}, {}", one.candidate, show(one.owner)); }
+
 table table_of(snapshot const& now, order by, bool all) {
     std::map<key, std::vector<hold_info const*>> holds;
     for (auto const& one : now.holds) holds[{one.name, one.kind}].push_back(&one);
@@ -79,7 +82,7 @@ table table_of(snapshot const& now, order by, bool all) {
         bool const stale = std::ranges::any_of(one.holds, [](auto const* hold) { return hold->stale; });
         auto const how = style_of(*one.what, stale);
         auto const* const first = one.holds.empty() ? nullptr : one.holds.front();
-        auto holder = first == nullptr ? std::string{} : show(first->owner);
+        auto holder = first == nullptr ? std::string{} : holder_of(*first);
         if (first != nullptr && first->offered) holder += " (offered)";
         if (one.what->holders > 1) holder += fmt::format(" and {} more", one.what->holders - 1);
         shown.add({{one.what->name, style::bold}, one.what->kind, {state_of(*one.what), how}, holder, first == nullptr ? "" : show(one.held_for),
@@ -92,7 +95,7 @@ table table_of(std::vector<hold_info> const& holds) {
     table shown{{{"HOLDER", align::left, true}, {"KIND"}, {"AS"}, {"FENCE", align::right}, {"FOR", align::right}, {"LEFT", align::right}, {"HOLD"}}};
     for (auto const& one : holds) {
         auto const as = one.permits > 1 && one.kind == "semaphore" ? fmt::format("{} {}", one.permits, one.use) : one.use;
-        shown.add({{show(one.owner), one.stale ? style::red : style::green}, one.kind, one.offered ? as + " (offered)" : as,
+        shown.add({{holder_of(one), one.stale ? style::red : style::green}, one.kind, one.offered ? as + " (offered)" : as,
                    one.fence == 0 ? "" : std::to_string(one.fence), show(one.held_for), {left(one), one.stale ? style::red : style::plain}, one.id});
     }
     return shown;

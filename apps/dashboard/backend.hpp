@@ -21,6 +21,7 @@ public:
     virtual std::vector<name_statistics> statistics(std::string_view name) = 0;
     virtual explanation why(std::string_view name) = 0;
     virtual std::vector<history_entry> history(std::string_view name, std::size_t most) = 0;
+    virtual std::vector<leader_change> changes(std::string_view name, std::size_t most) = 0;
     virtual std::vector<audit_entry> audit(std::size_t most) = 0;
     virtual std::vector<hold_info> active(std::string_view name) = 0;
     virtual bool ask(hold_info const& which, release_options options) = 0;
@@ -43,6 +44,7 @@ public:
     std::vector<name_statistics> statistics(std::string_view name) override;
     explanation why(std::string_view name) override;
     std::vector<history_entry> history(std::string_view name, std::size_t most) override;
+    std::vector<leader_change> changes(std::string_view name, std::size_t most) override;
     std::vector<audit_entry> audit(std::size_t most) override;
     std::vector<hold_info> active(std::string_view name) override;
     bool ask(hold_info const& which, release_options options) override;

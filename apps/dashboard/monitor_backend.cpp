@@ -16,6 +16,7 @@ explanation monitor_backend::why(std::string_view name) { return monitor_.why(na
 std::vector<history_entry> monitor_backend::history(std::string_view name, std::size_t most) {
     return monitor_.history(name, most);
 }
+std::vector<leader_change> monitor_backend::changes(std::string_view name, std::size_t most) { return monitor_.changes(name, most); }
 std::vector<audit_entry> monitor_backend::audit(std::size_t most) { return monitor_.audit(most); }
 std::vector<hold_info> monitor_backend::active(std::string_view name) { return monitor_.active(name); }
 bool monitor_backend::ask(hold_info const& which, release_options options) { return monitor_.ask(which, options); }

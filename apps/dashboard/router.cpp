@@ -95,13 +95,13 @@ void router::get(request const& asked, answer const& reply) {
     if (asked.path == "/healthz") return probe(reply);
     if (auto refused = parts_.gate.check_site(asked)) return reply(std::move(*refused));
     if (asked.path == "/api/session") return reply(session(asked));
-    constexpr std::string_view known[] = {"/metrics",     "/api/snapshot", "/api/statistics", "/api/why",
+    constexpr std::string_view known[] = {"/metrics",     "/api/snapshot", "/api/statistics", "/api/why",     "/api/changes",
                                           "/api/history", "/api/audit",    "/api/health",     "/api/samples"};
     if (std::ranges::find(known, asked.path) == std::end(known)) return reply(refusal(404, "there is no such page"));
     if (auto refused = parts_.gate.check_reader(asked, guard::clock::now())) return reply(std::move(*refused));
     if (asked.path == "/api/samples") return reply({.body = parts_.samples()});
     auto const name = in_query(asked.query, "name");
-    if (asked.path == "/api/why" && (!name || name->empty())) return reply(refusal(400, "say which: ?name=NAME"));
+    if ((asked.path == "/api/why" || asked.path == "/api/changes") && (!name || name->empty())) return reply(refusal(400, "say which: ?name=NAME"));
     later(reply, [this, path = asked.path, name = name.value_or("")] { return data(path, name); });
 }
 
@@ -140,6 +140,7 @@ response router::data(std::string const& path, std::string const& name) {
     if (path == "/api/snapshot") return as_response(as_json(from.snapshot()));
     if (path == "/api/statistics") return as_response(as_json(from.statistics(name)));
     if (path == "/api/history") return as_response(as_json(from.history(name, most_history)));
+    if (path == "/api/changes") return as_response(as_json(from.changes(name, most_audit)));
     if (path == "/api/audit") return as_response(as_json(from.audit(most_audit)));
     if (path == "/api/health") return as_response(as_json(from.health()));
     auto const found = from.why(name);

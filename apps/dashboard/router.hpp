@@ -6,7 +6,7 @@
 //   GET  /api/session                who asks, what is allowed, and the csrf token
 //   POST /api/login  /api/logout     {"token": "..."}
 //   GET  /api/snapshot               everything at one time, as `lockstep ls --json`
-//   GET  /api/statistics /api/why /api/history      ?name=NAME
+//   GET  /api/statistics /api/why /api/changes /api/history      ?name=NAME
 //   GET  /api/audit /api/health /api/samples
 //   POST /api/ask /api/release       {"name", "kind", "hold": its id, "reason", "force": true or false}
 //   GET  /api/stream                 is not here: the session hands the socket to stream.hpp

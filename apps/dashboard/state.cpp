@@ -37,12 +37,12 @@ bool same(object_info const& a, object_info const& b) {
 }
 bool same(hold_info const& a, hold_info const& b) {
     auto const all = [](hold_info const& h) {
-        return std::tie(h.use, h.owner.id, h.fence, h.permits, h.offered, h.stale, h.queue);
+        return std::tie(h.use, h.owner.id, h.fence, h.permits, h.offered, h.stale, h.queue, h.candidate);
     };
     return all(a) == all(b) && same(a.held_for, b.held_for, same_time) && same(a.remaining, b.remaining, same_time);
 }
 bool same(wait_info const& a, wait_info const& b) {
-    auto const all = [](wait_info const& w) { return std::tie(w.use, w.who.id, w.position, w.waiters, w.permits); };
+    auto const all = [](wait_info const& w) { return std::tie(w.use, w.who.id, w.position, w.waiters, w.permits, w.priority); };
     return all(a) == all(b) && a.waiting_for.has_value() == b.waiting_for.has_value() &&
            (!a.waiting_for || same(*a.waiting_for, *b.waiting_for, same_time));
 }
@@ -84,6 +84,7 @@ std::string text_of(hold_info const& h) {
     made["queue"] = h.queue;
     made["since_ms"] = h.held_for.count();
     made["ends_at_ms"] = h.remaining.count();
+    if (!h.candidate.empty()) made["candidate"] = readable(h.candidate);
     return json::serialize(made);
 }
 std::string text_of(wait_info const& w) {
@@ -94,6 +95,7 @@ std::string text_of(wait_info const& w) {
     made["position"] = w.position;
     made["waiters"] = w.waiters;
     made["permits"] = w.permits;
+    if (w.priority != 0) made["priority"] = w.priority;
     if (w.waiting_for) {
         made["since_ms"] = w.waiting_for->count();
     } else {

@@ -14,6 +14,7 @@
 /// Failure: as `client` has it. Threads: everything may be called from any thread.
 
 #include <lockstep/client.hpp>
+#include <lockstep/leadership.hpp>
 #include <lockstep/task.hpp>
 
 #include <chrono>
@@ -45,7 +46,7 @@ struct client_info {
 /// One hold at the server.
 struct hold_info {
     std::string name;
-    std::string kind;           ///< lock, recursive, shared, semaphore, event
+    std::string kind;           ///< lock, recursive, shared, semaphore, event, election
     std::string use;            ///< owner, reader, writer, permits, signal, leader
     std::string id;             ///< of the hold
     client_info owner;
@@ -57,12 +58,13 @@ struct hold_info {
     std::chrono::milliseconds held_for{0};
     std::chrono::milliseconds remaining{0};
     std::size_t queue = 0;      ///< how many places are taken in the queue behind it
+    std::string candidate{};    ///< of an election: the id of the leader, whose term is the fence
 };
 
 /// One place in a queue, or one client that waits for an event, a latch or a barrier.
 struct wait_info {
     std::string name;
-    std::string kind;           ///< lock, recursive, shared, semaphore, event, broadcast, latch, barrier
+    std::string kind;           ///< lock, recursive, shared, semaphore, event, election, broadcast, latch, barrier
     std::string use;            ///< owner, reader, writer, permits, signal, leader, creation, set, open, others, place
     std::string id;             ///< of the place; empty where there is no queue
     client_info who;
@@ -70,6 +72,7 @@ struct wait_info {
     std::int64_t waiters = 1;   ///< threads and coroutines that share this place
     std::int64_t permits = 1;
     std::optional<std::chrono::milliseconds> waiting_for{};  ///< the longest of them, as their client said
+    std::int64_t priority = 0;  ///< of a candidate
 };
 
 /// Something that has a name.
@@ -239,6 +242,10 @@ public:
     /// What the flight recorder has (`client_options::record`), the oldest first; of all names if none is given.
     std::vector<history_entry> history(std::string_view name = {}, std::size_t most = 10'000);
     task<std::vector<history_entry>> async_history(std::string_view name = {}, std::size_t most = 10'000);
+
+    /// Who led an election when, as far as the server remembers; the newest first. Nothing of elections over independent nodes.
+    std::vector<leader_change> changes(std::string_view name, std::size_t most = 100);
+    task<std::vector<leader_change>> async_changes(std::string_view name, std::size_t most = 100);
 
     /// Calls with what is there now, and again when something changed. On the client's I/O thread: keep it short, never block there.
     lockstep::watch watch(std::function<void(lockstep::snapshot const&)> handler, watch_options options = {});

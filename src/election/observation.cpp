@@ -37,6 +37,8 @@ std::pair<std::uint64_t, std::uint64_t> parse(std::string_view id) {
     return found;
 }
 
+}  // namespace
+
 leader_change read_change(std::string_view id, reply_view fields) {
     leader_change made;
     made.position = id;
@@ -59,8 +61,6 @@ leader_change read_change(std::string_view id, reply_view fields) {
     }
     return made;
 }
-
-}  // namespace
 
 void observation_state::stop() noexcept {
     stopped_ = true;

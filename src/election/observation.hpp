@@ -35,6 +35,9 @@ private:
     std::atomic<bool> stopped_{false};
 };
 
+/// An entry of the stream of changes.
+leader_change read_change(std::string_view id, reply_view fields);
+
 /// In force when it ends. `after`: as in `observe_options`.
 task<observation> begin_observation(std::shared_ptr<core> owner, std::string key, std::function<void(leader_change const&)> handler, std::string after);
 

@@ -78,6 +78,8 @@ struct view {
 
 }  // namespace
 
+class quorum_venue;
+
 /// Ends `early` before the nodes can give the seat to others, which is when a leader has not renewed for `renew_deadline`.
 class redlock_tenure final : public tenure {
 public:

@@ -1,5 +1,6 @@
 #include "observe/picture.hpp"
 
+#include "election/who.hpp"
 #include "lease/kind.hpp"
 #include "lease/registration.hpp"
 
@@ -52,7 +53,8 @@ void add_queue(picture const& from, seen_object const& object, snapshot& into) {
                        .id = one.id,
                        .who = owner_of(from.people, one.id),
                        .position = ++position,
-                       .permits = shown_permits(object.is.kind, one.permits)};
+                       .permits = shown_permits(object.is.kind, one.permits),
+                       .priority = one.priority};
         auto const who = from.people.find(client_of(one.id));
         if (who != from.people.end()) {
             for (auto const& said : who->second.waits) {
@@ -96,7 +98,7 @@ client_info owner_of(census const& people, std::string_view hold) {
 hold_info describe(picture const& from, seen_object const& where, seen_hold const& which) {
     auto const now = from.seen.now_ms;
     auto const granted = static_cast<std::int64_t>(which.fence / 1'000);  // a fence is the time in µs, or a little more
-    return {.name = where.is.name,
+    hold_info made{.name = where.is.name,
             .kind = where.is.kind,
             .use = use_of(where.is.kind, which.permits),
             .id = which.id,
@@ -108,6 +110,10 @@ hold_info describe(picture const& from, seen_object const& where, seen_hold cons
             .held_for = milliseconds{which.offered ? 0 : std::max<std::int64_t>(0, now - granted)},
             .remaining = milliseconds{std::max<std::int64_t>(0, which.ends_ms - now)},
             .queue = where.is.queue};
+    std::int64_t pid = 0;
+    std::string host;
+    detail::read_who(where.leader, pid, host, made.candidate);
+    return made;
 }
 
 snapshot describe(picture const& from) {

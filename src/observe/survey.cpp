@@ -116,6 +116,7 @@ seen_object read_object(found_key const& key, reply_view said) {
     one.is.holders = static_cast<std::size_t>(std::max<std::int64_t>(0, said[4].integer()));
     one.next_hold = static_cast<std::size_t>(said[5].integer());
     read_holds(said, one.holds);
+    if (said.size() == 13) one.leader = said[12].text();
     return one;
 }
 
@@ -191,8 +192,10 @@ task<void> read_queues(reader from, survey& into, std::size_t most) {
     for (std::size_t i = 0; i < whose.size(); ++i) {
         bool const ranked = into.objects[whose[i]].is.kind == "election";  // what it wants is a priority there
         for (std::size_t at = 0; at + 1 < answers[i].size(); at += 2) {
-            into.objects[whose[i]].queue.push_back({.id = std::string{answers[i][at].text()},
-                                                    .permits = ranked ? 1 : static_cast<std::int64_t>(as_number(answers[i][at + 1].text()))});
+            auto const text = answers[i][at + 1].text();
+            auto const wanted = static_cast<std::int64_t>(as_number(text));
+            into.objects[whose[i]].queue.push_back(
+                {.id = std::string{answers[i][at].text()}, .permits = ranked || text.empty() ? 1 : wanted, .priority = ranked ? wanted : 0});
         }
     }
 }

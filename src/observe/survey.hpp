@@ -26,6 +26,7 @@ struct seen_hold {
 struct seen_place {
     std::string id;
     std::int64_t permits = 1;
+    std::int64_t priority = 0;  ///< of a candidate
 };
 
 struct seen_object {
@@ -34,6 +35,7 @@ struct seen_object {
     std::vector<seen_hold> holds;
     std::size_t next_hold = 0;  ///< where its further holds begin, while it is being read
     std::vector<seen_place> queue;
+    std::string leader;  ///< of an election: '<pid> <host> <id>'
 };
 
 struct survey {

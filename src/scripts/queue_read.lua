@@ -1,7 +1,7 @@
 --[[ queue_read: who waits for a lock or a pool, in order, for people who look. Changes nothing; include/queue has the format.
   KEYS[1]  lock or pool  hash
   ARGV[1]  how many at most
-  Returns  {id, want, id, want, ...}; want is '<permits>[<mode>]', '1' for a lock
+  Returns  {id, want, id, want, ...}; want is '<permits>[<mode>]', a priority, or '' (a lock's, and priority 0)
 ]]
 local call, key, found = redis.call, KEYS[1], {}
 local q = call('HMGET', key, 'h', 'l')
@@ -11,7 +11,7 @@ for i = 1, at and tonumber(ARGV[1]) or 0 do
     if not text then break end
     local id, before, after, want = string.match(text, '^(%S+) ?(%S*) ?(%S*) ?(%S*)$')
     if after == '' then want, after = before, at + 1 end
-    found[2 * i - 1], found[2 * i] = id, want ~= '' and want or '1'
+    found[2 * i - 1], found[2 * i] = id, want
     at = tonumber(after)
 end
 return found

@@ -5,6 +5,7 @@
   ARGV[2]    from  where to begin in the holds of a pool: 1, or what `next` was before
   Returns    {now_ms, then for each key {format, queue, count, taken, holds, next, then for each listed hold: its id, permits, fence, ends_ms,
              span_ms, state}}; format: lock, pool, broadcast, latch, barrier; next: 0, or there are more holds from there on
+             followed, of an election that somebody leads, by who: '<pid> <host> <id>'
              or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before; {'unreadable'}
 ]]
 local call, most, from = redis.call, tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -28,6 +29,8 @@ local function read_lock(q)
     if ends <= now then return found end
     found[4], found[5], found[7], found[8] = 1, 1, id, 1
     found[9], found[10], found[11], found[12] = state == 'held' and q[7] or '0', ends, span, state
+    local leader, who = string.match(q[12] or '', '^(%S+) %S+ (.*)$')
+    if leader == id then found[13] = who end
     return found
 end
 
@@ -60,7 +63,7 @@ local function read_pool(key)
 end
 
 local function read(key)
-    local q = redis.pcall('HMGET', key, 'v', 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z')
+    local q = redis.pcall('HMGET', key, 'v', 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z', 'n')
     local kind = q[1]
     if kind == '1' then return read_lock(q) end
     if kind == '2' then return read_pool(key) end

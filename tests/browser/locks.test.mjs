@@ -67,6 +67,24 @@ test('who waits is shown in order, with the reason', async () => {
   for (const one of [second, first, holder]) await one.end();
 });
 
+test('an election shows who leads, in which term, and who led before', async () => {
+  const first = world.puppet('scheduler-host');
+  await first.tell('lead scheduler node-1');
+  const page = await world.open();
+  await row(page, 'scheduler').click();
+  await page.locator('.detail h3', { hasText: 'Led by' }).waitFor();
+  await page.locator('.hold .holder-name', { hasText: 'node-1' }).waitFor();
+  const term = await page.locator('.hold .facts dd').first().innerText();
+  const changes = page.locator('.detail .events li');
+  await changes.filter({ hasText: `term ${term}` }).filter({ hasText: 'elected' }).waitFor();
+  await first.tell('resign scheduler');
+  await first.tell('lead scheduler node-2');
+  await page.locator('.hold .holder-name', { hasText: 'node-2' }).waitFor();
+  await eventually(async () => (await changes.allInnerTexts()).map((text) => text.match(/elected|resigned/)?.[0]).join(' ') === 'elected resigned elected', 'all changes, the newest first');
+  await page.context().close();
+  await first.end();
+});
+
 test('a hold whose owner was killed is marked', async () => {
   const doomed = world.puppet('doomed', 60_000);
   await doomed.tell('lock orphan');

@@ -126,6 +126,33 @@ TEST_F(election_over_nodes, shows_changes_to_those_who_look) {
     EXPECT_EQ(outcome([&] { static_cast<void>(in_b.observe(seen.handler(), {.after = "0"})); }), errc::invalid_argument);
 }
 
+TEST_F(election_over_nodes, tells_of_a_resignation_though_the_next_leads_already) {
+    auto how = brief("b");
+    how.heartbeat_interval = 1s;  // how often observers look
+    election in_a{of_a, "name", brief("a")};
+    election in_b{of_b, "name", how};
+    seen_changes seen;
+    auto leads = in_a.campaign();
+    auto const watching = in_b.observe(seen.handler());
+    begun standing{in_b.async_campaign()};
+    leads.resign();
+    auto const next = standing.get();
+    EXPECT_TRUE(seen.becomes("resigned a, elected b")) << seen.text();
+}
+
+TEST_F(election_over_nodes, tells_of_a_leader_that_is_gone_when_nobody_follows) {
+    election in_b{of_b, "name", brief("b")};
+    seen_changes seen;
+    auto const watching = in_b.observe(seen.handler());
+    election in_a{of_a, "name", brief("a")};
+    auto const leads = in_a.campaign();
+    ASSERT_TRUE(seen.becomes("elected a")) << seen.text();
+    for (auto& one : servers) one.must({"FLUSHALL"});
+    for (auto& one : servers) one.must({"SET", "lockstep:{name}:seat", "somebody else", "PX", "60000"});
+    EXPECT_TRUE(eventually([&] { return seen.all().size() >= 2; }));
+    EXPECT_EQ(seen.all().at(1).what, leader_change::kind::lost) << seen.text();
+}
+
 TEST_F(election_over_nodes, runs_the_work_of_a_leader) {
     election in_a{of_a, "name", brief("a")};
     std::atomic<int> works{0}, lost{0};

@@ -104,16 +104,54 @@ TEST_F(a_candidate, calls_on_lost_when_the_leadership_was_lost) {
 TEST_F(a_candidate, steps_down_when_it_could_not_renew_for_so_long_though_its_lease_lasts_longer) {
     log_lines lines;
     client c{server.url()};
-    election of_c{c, "name", {.id = "c", .ttl = 60s, .renew_deadline = 500ms, .retry_period = 50ms}};
+    election of_c{c, "name", {.id = "c", .ttl = 6s, .renew_deadline = 2s, .retry_period = 100ms}};
     auto const leads = of_c.campaign();
-    EXPECT_LE(leads.remaining(), 500ms);
+    EXPECT_LE(leads.remaining(), 2s);
     auto const token = leads.stop_token();
-    ASSERT_FALSE(eventually([&] { return token.stop_requested(); }, 1s)) << "it is renewed";
+    auto const end = [&] { return std::stoll(server.must({"HGET", "lockstep:{name}:election", "e"}).text); };
+    auto const first = end();
+    ASSERT_TRUE(eventually([&] { return end() > first + 2'000; })) << "it is renewed";
+    ASSERT_FALSE(token.stop_requested());
     server.stop();
     EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
     EXPECT_THROW(leads.check(), leadership_lost_error);
     server.cont();
-    EXPECT_TRUE(election(b, "name").try_campaign_for(10s)) << "and gives it back when it can";
+    auto const last = end();
+    auto const next = election(b, "name").try_campaign_for(20s);
+    ASSERT_TRUE(next);
+    EXPECT_GE(next->term() / 1'000, last) << "the rest of its ttl is there to stop in; terms are the server's time in microseconds";
+}
+
+TEST_F(a_candidate, stands_again_when_its_work_finds_out_that_it_leads_no_more) {
+    for (bool const blocking : {true, false}) {
+        election of_a{a, "name", {.id = "a"}};
+        std::atomic<int> times{0};
+        std::stop_source stop;
+        auto const begin = [&](leadership const& leads) {
+            if (++times > 1) return true;
+            of_a.resign();
+            leads.check();
+            ADD_FAILURE() << "it was asked to resign";
+            return false;
+        };
+        if (blocking) {
+            of_a.run([&](leadership const& leads) { if (begin(leads)) stop.request_stop(); }, stop.get_token());
+        } else {
+            std::function<task<void>(leadership const&)> const work = [&](leadership const& leads) -> task<void> {
+                if (begin(leads)) stop.request_stop();
+                co_return;
+            };
+            EXPECT_EQ(outcome([&] { sync_wait(of_a.async_run(work), stop.get_token()); }), errc::cancelled);
+        }
+        EXPECT_EQ(times, 2);
+    }
+}
+
+TEST_F(a_candidate, has_heard_its_gate_before_it_says_that_it_does_not_lead) {
+    election of_a{a, "name", {.id = "a", .healthy = [] { return true; }}};
+    EXPECT_TRUE(of_a.try_campaign());
+    election sick{b, "other", {.id = "b", .healthy = [] { return false; }}};
+    EXPECT_FALSE(sick.try_campaign());
 }
 
 TEST_F(a_candidate, does_not_stand_while_it_is_unhealthy) {
@@ -230,6 +268,21 @@ TEST_F(a_candidate, leads_only_when_enough_replicas_have_heard_of_it) {
     EXPECT_TRUE(leads.valid());
     EXPECT_NE(replica.must({"HGET", "lockstep:{name}:election", "n"}).text.find("c"), std::string::npos);
     EXPECT_EQ(of_c.leader()->term, leads.term());
+}
+
+TEST_F(a_candidate, steps_down_when_its_replicas_do_not_hear_of_it_any_more) {
+    log_lines lines;
+    redis_server primary{{.tcp = true}};
+    redis_server replica{{.tcp = true, .replica_of = primary.address()}};
+    client c{primary.url()};
+    election of_c{c, "name", {.id = "c", .ttl = 3s, .renew_deadline = 2s, .retry_period = 50ms, .min_replicas = 1, .replica_timeout = 100ms}};
+    auto const leads = of_c.campaign();
+    auto const token = leads.stop_token();
+    replica.stop();
+    EXPECT_TRUE(eventually([&] { return token.stop_requested(); }, 20s));
+    EXPECT_FALSE(leads.valid());
+    EXPECT_EQ(lines.count("fewer than 1 replicas hear of it"), 1U) << lines.text();
+    replica.cont();
 }
 
 }  // namespace

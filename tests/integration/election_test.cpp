@@ -222,8 +222,39 @@ TEST_P(election_contract, runs_the_work_while_it_leads_and_resigns_afterwards) {
         EXPECT_EQ(ending_of([&] { running.get(); }).reason, errc::cancelled);
     }
     EXPECT_EQ(runs, 3);
-    EXPECT_TRUE(std::ranges::is_sorted(terms));
+    EXPECT_TRUE(std::ranges::is_sorted(terms, std::less_equal{})) << "each is larger";
     EXPECT_TRUE(try_campaign(b, of_b)) << "it has resigned";
+}
+
+TEST_P(election_contract, shows_itself_to_a_monitor) {
+    auto leads = campaign(a, of_a);
+    begun standing{election{b, "name", {.id = "b", .priority = 3}}.async_campaign()};
+    ASSERT_TRUE(stand_in_line(1));
+    monitor eye{a};
+    auto const holds = eye.active("name");
+    ASSERT_EQ(holds.size(), 1U);
+    EXPECT_EQ(holds[0].kind, "election");
+    EXPECT_EQ(holds[0].use, "leader");
+    EXPECT_EQ(holds[0].candidate, "a");
+    EXPECT_EQ(holds[0].fence, leads.term());
+    auto const waits = eye.waiters("name");
+    ASSERT_EQ(waits.size(), 1U);
+    EXPECT_EQ(waits[0].priority, 3);
+    EXPECT_EQ(waits[0].permits, 1);
+    resign(a, leads);
+    auto const next = standing.get();
+    auto const changes = [&] {
+        return run(
+            a, [&] { return eye.changes("name"); }, [&] { return eye.async_changes("name"); });
+    };
+    ASSERT_TRUE(eventually([&] { return changes().size() == 3; }));
+    auto const all = changes();
+    EXPECT_EQ(to_string(all[0].what), "elected") << "the newest first";
+    EXPECT_EQ(all[0].id, "b");
+    EXPECT_EQ(all[0].term, next.term());
+    EXPECT_EQ(to_string(all[1].what), "resigned");
+    EXPECT_EQ(all[2].id, "a");
+    EXPECT_TRUE(eye.changes("no such name").empty());
 }
 
 TEST(election_options, are_refused_with_what_is_allowed) {

@@ -1,16 +1,20 @@
 // A task that one process of the fleet runs at a time, and work that one of them does once.
 #include <lockstep/singleton.hpp>
 
+#include "support/child_process.hpp"
 #include "support/contract.hpp"
 #include "support/eventually.hpp"
 #include "support/failures.hpp"
 #include "support/log_lines.hpp"
+#include "support/program_path.hpp"
+#include "support/scratch_dir.hpp"
 #include "topology_support.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -53,7 +57,7 @@ TEST_F(a_singleton, runs_in_one_place_and_moves_when_that_one_ends) {
     second.stop();
 }
 
-TEST_F(a_singleton, moves_when_its_server_can_not_be_reached_from_there) {
+TEST_F(a_singleton, ends_when_its_server_can_not_be_reached_from_there_and_comes_back) {
     log_lines lines;
     {
         client c{server.url()};
@@ -64,6 +68,26 @@ TEST_F(a_singleton, moves_when_its_server_can_not_be_reached_from_there) {
         server.cont();
         EXPECT_TRUE(eventually([&] { return of_c.runs_here(); }));
     }
+}
+
+TEST_F(a_singleton, moves_when_the_process_that_runs_it_is_killed) {
+    scratch_dir directory;
+    child_process other{{program_path("candidate"), server.url(), "name", "other", "1500", "1000", "100", directory.file("book")}, {.capture_stderr = false}};
+    ASSERT_TRUE(other.read_line(20s).value_or("").starts_with("elected "));
+    singleton mine{a, "name", task(), {.id = "mine"}};
+    ASSERT_TRUE(eventually([&] { return mine.where().leader()->candidates == 1; }));
+    EXPECT_FALSE(mine.runs_here());
+    other.kill(SIGKILL);
+    EXPECT_TRUE(eventually([&] { return mine.runs_here(); }, 20s));
+}
+
+TEST_F(a_singleton, may_be_stopped_by_several_at_once) {
+    singleton mine{a, "name", task(), {.id = "mine"}};
+    ASSERT_TRUE(eventually([&] { return mine.runs_here(); }));
+    std::vector<std::jthread> all;
+    for (int i = 0; i < 4; ++i) all.emplace_back([&] { mine.stop(); });
+    all.clear();
+    EXPECT_FALSE(mine.runs_here());
 }
 
 TEST_F(a_singleton, runs_its_task_again_when_that_ends_or_throws) {

@@ -5,11 +5,14 @@
 //   want NAME            waits for it, and holds it then: "ok" at once
 //   unlock NAME          "ok"
 //   permits NAME N K     creates a semaphore with N permits and takes K
+//   lead NAME ID         leads this election when it answers
+//   resign NAME          "ok"
 //   many PREFIX COUNT    holds so many locks
 //   churn PREFIX COUNT PER_SECOND   lets go of one of these and takes it again, so many times a second, until the input ends
 // or with "failed: <why>". The end of its input ends it, in order.
 #include <lockstep/client.hpp>
 #include <lockstep/counting_semaphore.hpp>
+#include <lockstep/election.hpp>
 #include <lockstep/mutex.hpp>
 
 #include <atomic>
@@ -64,6 +67,12 @@ public:
             words >> permits >> taken;
             auto semaphore = lockstep::counting_semaphore::create(client_, name, permits);
             keep(name, semaphore.acquire(taken));
+        } else if (order == "lead") {
+            std::string id;
+            words >> id;
+            leads_.insert_or_assign(name, lockstep::election{client_, name, {.id = id}}.campaign());
+        } else if (order == "resign") {
+            leads_.at(name).resign();
         } else if (order == "many") {
             int count = 0;
             words >> count;
@@ -113,6 +122,7 @@ private:
     lockstep::lease_options options_;
     std::mutex mutex_;
     std::map<std::string, lockstep::lease> held_;
+    std::map<std::string, lockstep::leadership> leads_;
     std::vector<std::jthread> waiting_;
 };
 

@@ -1,7 +1,7 @@
 // Requests to the server this page came from, and the stream of what changes.
 import { heard } from './clock';
 import { model } from './model';
-import type { AuditEntry, Explanation, Health, HistoryEntry, Sample, Session, StateMessage, Statistics } from './types';
+import type { AuditEntry, Explanation, Health, HistoryEntry, LeaderChange, Sample, Session, StateMessage, Statistics } from './types';
 
 export let session: Session = { known: false, wants_token: false };
 let askToLogIn = () => {};
@@ -30,6 +30,7 @@ export const logOut = () => post<unknown>('/api/logout', {});
 const named = (path: string, name: string) => `${path}?name=${name}`; // already encoded: keys.ts, asked()
 export const why = (name: string) => read<Explanation>(named('/api/why', name));
 export const history = (name: string) => read<HistoryEntry[]>(named('/api/history', name));
+export const changes = (name: string) => read<LeaderChange[]>(named('/api/changes', name));
 export const statisticsOf = (name: string) => read<Statistics[]>(named('/api/statistics', name));
 export const statistics = () => read<Statistics[]>('/api/statistics');
 export const health = () => read<Health>('/api/health');

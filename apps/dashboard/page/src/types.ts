@@ -1,6 +1,6 @@
 // What the server sends. The stream has the form of state.cpp, the rest that of apps/common/json.hpp.
 
-export type Kind = 'lock' | 'recursive' | 'shared' | 'semaphore' | 'event' | 'broadcast' | 'latch' | 'barrier' | string;
+export type Kind = 'lock' | 'recursive' | 'shared' | 'semaphore' | 'event' | 'election' | 'broadcast' | 'latch' | 'barrier' | string;
 
 export interface Client {
   id: string;
@@ -38,6 +38,7 @@ export interface Hold extends Named {
   queue: number;
   since_ms: number;
   ends_at_ms: number;
+  candidate?: string; // of an election: the leader's id
   span?: number; // how long its lease was when it was longest, as far as we saw
 }
 
@@ -48,6 +49,7 @@ export interface Wait extends Named {
   position: number;
   waiters: number;
   permits: number;
+  priority?: number;
   since_ms: number | null;
 }
 
@@ -123,6 +125,16 @@ export interface HistoryEntry {
   at_ms: number;
   waited_us: number;
   held_us: number;
+}
+
+export interface LeaderChange {
+  what: string;
+  id: string;
+  host: string;
+  pid: number;
+  term: number | string;
+  at_ms: number;
+  position: string;
 }
 
 export interface AuditEntry {

@@ -30,7 +30,7 @@ export const Icon = ({ name }: { name: IconName }) => (
 );
 
 const marks: Record<string, string> = {
-  lock: 'Lock', recursive: 'Recursive', shared: 'Shared', semaphore: 'Semaphore', event: 'Event',
+  lock: 'Lock', recursive: 'Recursive', shared: 'Shared', semaphore: 'Semaphore', event: 'Event', election: 'Election',
   broadcast: 'Broadcast', latch: 'Latch', barrier: 'Barrier',
 };
 export const kindName = (kind: string) => marks[kind] ?? kind;

@@ -1,11 +1,11 @@
 // Everything about one name, beside the list.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import * as api from '../api';
-import { micros, now, whole } from '../clock';
+import { clockTime, micros, now, whole } from '../clock';
 import { asked, thingKey } from '../keys';
 import { model, useModel } from '../model';
 import { go, route } from '../route';
-import type { Explanation, HistoryEntry, Hold, Statistics, Thing, Wait } from '../types';
+import type { Explanation, HistoryEntry, Hold, LeaderChange, Statistics, Thing, Wait } from '../types';
 import { Act, type Action } from './act';
 import { Avatar, clientLabel, clientPlace, Icon, Kind, Lease, Name, Since } from './basic';
 import { Records, Timeline } from './timeline';
@@ -14,14 +14,15 @@ interface More {
   statistics: Statistics[];
   why: Explanation | null;
   history: HistoryEntry[] | null; // null: not read
+  changes: LeaderChange[]; // of an election
   until: number;
   failed: string;
 }
-const nothing: More = { statistics: [], why: null, history: null, until: 0, failed: '' };
+const nothing: More = { statistics: [], why: null, history: null, changes: [], until: 0, failed: '' };
 const lookAgain = 2000;
 
 // What is asked for rather than pushed: again every two seconds while it is open and in sight.
-function useMore(name: string): More {
+function useMore(name: string, kind: string): More {
   const [more, set] = useState<More>(nothing);
   useEffect(() => {
     set(nothing);
@@ -30,13 +31,19 @@ function useMore(name: string): More {
     let timer = 0;
     const load = async () => {
       if (!document.hidden) {
-        const [statistics, why, history] = await Promise.allSettled([api.statisticsOf(name), api.why(name), api.history(name)]);
+        const [statistics, why, history, changes] = await Promise.allSettled([
+          api.statisticsOf(name),
+          api.why(name),
+          api.history(name),
+          kind === 'election' ? api.changes(name) : [],
+        ]);
         if (over) return;
-        const failed = [statistics, why, history].find((one) => one.status === 'rejected') as PromiseRejectedResult | undefined;
+        const failed = [statistics, why, history, changes].find((one) => one.status === 'rejected') as PromiseRejectedResult | undefined;
         set({
           statistics: statistics.status === 'fulfilled' ? statistics.value : [],
           why: why.status === 'fulfilled' ? why.value : null,
           history: history.status === 'fulfilled' ? history.value : null,
+          changes: changes.status === 'fulfilled' ? changes.value : [],
           until: now(),
           failed: failed ? (failed.reason as Error).message : '',
         });
@@ -48,7 +55,7 @@ function useMore(name: string): More {
       over = true;
       clearTimeout(timer);
     };
-  }, [name]);
+  }, [name, kind]);
   return more;
 }
 
@@ -65,7 +72,7 @@ export function Detail({ open }: { open: string }) {
   const colon = open.indexOf(':');
   const name = of?.name ?? open.slice(colon + 1);
   const kind = of?.kind ?? open.slice(0, colon);
-  const more = useMore(asked(of ?? { name })); // what is not there now may have been
+  const more = useMore(asked(of ?? { name }), kind); // what is not there now may have been
   const records = more.history?.filter((one) => one.kind === kind);
   const holds = model.holdsOf.get(open) ?? [];
   const waits = model.waitsOf.get(open) ?? [];
@@ -95,6 +102,7 @@ export function Detail({ open }: { open: string }) {
         <Holders of={of} holds={holds} act={(action, hold) => setActing({ action, hold })} />
         <QueueOf of={of} waits={waits} />
         <Why of={more.why} />
+        <Changes all={more.changes} />
         <Numbers all={more.statistics.filter((one) => one.name !== '' && one.kind === kind)} />
         <section>
           <h3>History</h3>
@@ -118,7 +126,7 @@ export function Detail({ open }: { open: string }) {
 }
 
 function Holders({ of, holds, act }: { of: Thing | undefined; holds: Hold[]; act: (action: Action, hold: Hold) => void }) {
-  const title = of && of.kind === 'semaphore' && of.count >= 0 ? `Held by · ${of.taken} of ${of.count} permits` : 'Held by';
+  const title = of?.kind === 'election' ? 'Led by' : of && of.kind === 'semaphore' && of.count >= 0 ? `Held by · ${of.taken} of ${of.count} permits` : 'Held by';
   return (
     <section>
       <h3>{title}</h3>
@@ -130,7 +138,7 @@ function Holders({ of, holds, act }: { of: Thing | undefined; holds: Hold[]; act
             <div class="card-head">
               <Avatar of={owner} />
               <div class="holder">
-                <bdi class="holder-name">{clientLabel(owner)}</bdi>
+                <bdi class="holder-name">{hold.candidate ?? clientLabel(owner)}</bdi>
                 <span class="holder-place">{clientPlace(owner)}</span>
               </div>
               {hold.stale && <span class="tag bad">owner is gone</span>}
@@ -139,9 +147,9 @@ function Holders({ of, holds, act }: { of: Thing | undefined; holds: Hold[]; act
             </div>
             <Lease of={hold} />
             <dl class="facts inline">
-              <dt>Fence</dt>
+              <dt>{hold.kind === 'election' ? 'Term' : 'Fence'}</dt>
               <dd class="num">{hold.fence}</dd>
-              <dt>Held for</dt>
+              <dt>{hold.kind === 'election' ? 'Leads for' : 'Held for'}</dt>
               <dd>
                 <Since ms={hold.since_ms} />
               </dd>
@@ -196,6 +204,7 @@ function QueueOf({ of, waits }: { of: Thing | undefined; waits: Wait[] }) {
               </span>
               {wait.waiters > 1 && <span class="tag">×{wait.waiters}</span>}
               {wait.permits > 1 && <span class="tag">{wait.permits} permits</span>}
+              {wait.priority !== undefined && <span class="tag">priority {wait.priority}</span>}
               {(wait.use === 'reader' || wait.use === 'writer') && <span class="tag">{wait.use}</span>}
               <span class="right">
                 <Since ms={wait.since_ms} />
@@ -221,6 +230,27 @@ function Why({ of }: { of: Explanation | null }) {
         </p>
       ))}
       <pre class="why">{of.text.trim()}</pre>
+    </section>
+  );
+}
+
+function Changes({ all }: { all: LeaderChange[] }) {
+  if (all.length === 0) return null;
+  return (
+    <section>
+      <h3>Changes of the leader</h3>
+      <ul class="events card">
+        {all.slice(0, 20).map((one) => (
+          <li key={one.position}>
+            <time class="num muted">{clockTime(one.at_ms)}</time>
+            <span class={`what ${one.what}`}>{one.what}</span>
+            <span class="event-text">
+              <bdi>{one.id}</bdi> <span class="muted">{one.host} {one.pid}</span>
+            </span>
+            <span class="num muted right">term {one.term}</span>
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }

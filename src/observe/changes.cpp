@@ -1,0 +1,35 @@
+#include "election/observation.hpp"
+#include "observe/reader.hpp"
+
+#include <lockstep/monitor.hpp>
+
+#include <string>
+#include <utility>
+
+// What an election's own stream has (include/election_state.lua): who led when.
+
+namespace lockstep {
+namespace {
+
+using observe::reader;
+
+task<std::vector<leader_change>> read_changes(reader from, std::string key, std::size_t most) {
+    auto asking = from.at(key, {"XREVRANGE", key, "+", "-", "COUNT", std::to_string(most)});
+    auto const said = co_await std::move(asking);
+    std::vector<leader_change> all;
+    for (auto const entry : said) all.push_back(detail::read_change(entry[0].text(), entry[1]));
+    co_return all;
+}
+
+}  // namespace
+
+task<std::vector<leader_change>> monitor::async_changes(std::string_view name, std::size_t most) {
+    auto const& core = detail::core_access::of(*client_);
+    core->require_same_process();
+    reader from{core};
+    auto key = from.key(name, "changes");
+    return read_changes(std::move(from), std::move(key), most);
+}
+std::vector<leader_change> monitor::changes(std::string_view name, std::size_t most) { return sync_wait(async_changes(name, most)); }
+
+}  // namespace lockstep

@@ -204,8 +204,7 @@ void measure(settings const& wanted) {
     run("resigned to elected", hand_off);
     run("leader killed", death);
     chosen.progress("");
-    if (rows.empty()) throw std::runtime_error("no case has \"" + chosen.only + "\" in its name");
-    chosen.json ? rows.print_json() : rows.print_table();
+    rows.print(chosen);
 }
 
 }  // namespace

@@ -170,8 +170,7 @@ void measure(settings const& chosen) {
     run("redlock, 1 node, 64 at once", one_node);
     run("redlock, 5 nodes, 64 at once", five_nodes);
     chosen.progress("");
-    if (rows.empty()) throw std::runtime_error("no case has \"" + chosen.only + "\" in its name");
-    chosen.json ? rows.print_json() : rows.print_table();
+    rows.print(chosen);
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ void leave_nothing_at_the_nodes(world& where, std::function<void(event)> const& 
     };
     std::vector<std::string> urls;
     std::istringstream all{where.url_for(0)};
-    for (std::string one; std::getline(all, one, ',');) urls.push_back(one);
+    for (std::string one; std::getline(all, one, ' ');) urls.push_back(one);
     {
         redlock_nodes const nodes{urls};
         for (std::size_t i = 0; i < redlock_names; ++i) {
@@ -127,7 +127,7 @@ void leave_nothing_at_the_nodes(world& where, std::function<void(event)> const& 
             std::string found;
             for (auto const& key : node->must({"KEYS", "*"}).elements) {
                 bool const remembers = key.text.ends_with(":leader") && node->must({"PTTL", key.text}).integer > 0;
-                if (!key.text.ends_with("fence") && !remembers) found += " " + key.text;
+                if (key.text.find(":redlock-fence") == std::string::npos && !remembers) found += " " + key.text;
             }
             return found;
         };

@@ -153,7 +153,7 @@ public:
     }
     std::string url_for(std::size_t) const override {
         std::string all;
-        for (auto const& way : ways_) all += (all.empty() ? "" : ",") + way->url();
+        for (auto const& way : ways_) all += (all.empty() ? "" : " ") + way->url();
         return all;
     }
     std::vector<test::redis_server*> masters() override {

@@ -152,7 +152,7 @@ TEST_F(cli_acl, allows_nothing_else) {
     auto user = server.connect();
     user.must({"AUTH", "worker", "secret"});
     for (auto const& words : std::vector<std::vector<std::string>>{
-             {"GET", "foreign"}, {"SET", "foreign", "2"}, {"SET", "lockstep:{x}:lock", "2"}, {"DEL", "foreign"}, {"HGETALL", "lockstepping:{x}:lock"}, {"FLUSHALL"}, {"FLUSHDB"},
+             {"GET", "foreign"}, {"SET", "foreign", "2"}, {"APPEND", "lockstep:{x}:lock", "2"}, {"DEL", "foreign"}, {"HGETALL", "lockstepping:{x}:lock"}, {"FLUSHALL"}, {"FLUSHDB"},
              {"CONFIG", "GET", "*"}, {"CONFIG", "SET", "maxmemory", "1"}, {"ACL", "LIST"}, {"ACL", "WHOAMI"}, {"KEYS", "*"}, {"CLIENT", "KILL", "TYPE", "normal"}, {"CLIENT", "LIST"},
              {"SHUTDOWN"}, {"DEBUG", "SLEEP", "0"}, {"SCRIPT", "FLUSH"}, {"FUNCTION", "LIST"}, {"REPLICAOF", "NO", "ONE"}, {"MONITOR"}, {"SAVE"}, {"SUBSCRIBE", "foreign"},
              {"PUBLISH", "foreign", "x"}, {"PSUBSCRIBE", "*"}, {"EVAL", "return redis.call('GET', KEYS[1])", "1", "foreign"},

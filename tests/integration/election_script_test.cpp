@@ -23,7 +23,7 @@ protected:
             .elements.at(0)
             .text;
     }
-    std::string release(std::string const& hold) { return run(scripts::election_release, {"e", "c"}, {hold, rules}).elements.at(0).text; }
+    std::string release(std::string const& hold) { return run(scripts::election_release, {"e", "c"}, {hold, rules, "", "resigned"}).elements.at(0).text; }
     std::int64_t highest() { return run(scripts::election_read, {"e"}, {"1", "wake:"}).elements.at(2).integer; }
     bool has(std::string const& field) { return server.must({"HEXISTS", "e", field}).integer == 1; }
 

@@ -1,6 +1,6 @@
 // One of the processes that a chaos run torments: uses the primitives at random, asks the referee for the guarded resource, and
 // reports all it does (support/history.hpp).
-//   chaos_worker <url>[,<url>...] <referee's socket> <who> <seed> <threads>
+//   chaos_worker '<url>[ <url>...]' <referee's socket> <who> <seed> <threads>
 // Several URLs are independent nodes.
 // The first line of its input ends its work: it says "idle" then, and the client lives on. The end of its input ends it, in order.
 //
@@ -61,7 +61,7 @@ void work(actor self, lockstep::redlock_nodes const& nodes, std::atomic<bool> co
 std::vector<std::string> parts_of(std::string const& list) {
     std::vector<std::string> found;
     std::istringstream in{list};
-    for (std::string one; std::getline(in, one, ',');) found.push_back(one);
+    for (std::string one; std::getline(in, one, ' ');) found.push_back(one);
     return found;
 }
 

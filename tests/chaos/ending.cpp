@@ -117,6 +117,10 @@ void leave_nothing_at_the_nodes(world& where, std::function<void(event)> const& 
             auto const name = numbered("redlock", i);
             if (!redlock{nodes, name}.try_acquire_for(10s)) left(name, "it cannot be had any more");
         }
+        for (std::size_t i = 0; i < plain_names; ++i) {
+            auto const name = numbered("plain", i);
+            if (!redlock{nodes, name}.try_acquire_for(10s)) left(name, "it cannot be had any more");
+        }
         for (std::size_t i = 0; i < election_names; ++i) {
             auto const name = numbered("election", i);
             if (!election{nodes, name}.try_campaign_for(10s)) left(name, "nobody can lead any more");

@@ -131,7 +131,8 @@ void leave_nothing_at_the_nodes(world& where, std::function<void(event)> const& 
             std::string found;
             for (auto const& key : node->must({"KEYS", "*"}).elements) {
                 bool const remembers = key.text.ends_with(":leader") && node->must({"PTTL", key.text}).integer > 0;
-                if (!key.text.ends_with("fence") && !remembers) found += " " + key.text;
+                bool const is_fence = key.text.find(":redlock-fence") != std::string::npos;
+                if (!is_fence && !remembers) found += " " + key.text;
             }
             return found;
         };

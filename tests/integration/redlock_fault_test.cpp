@@ -200,21 +200,31 @@ TEST_F(redlock_faults, ends_as_early_as_an_extension_to_less_whose_answers_are_o
 
 // A copy of what was sent on a connection that broke may run later. Nobody can tell, so the release is sent twice where that is possible.
 TEST_F(redlock_faults, is_released_twice_where_something_may_run_late) {
-    for (std::size_t i = 0; i != 5; ++i) servers[i].must({"SCRIPT", "LOAD", std::string{scripts::compare_and_delete.text}});
-    for (bool const fenced : {false, true}) {  // SET is sent once, and the script again
-        std::vector<std::unique_ptr<monitor>> watches;
-        for (std::size_t i = 0; i != 5; ++i) watches.push_back(std::make_unique<monitor>(servers[i]));
-        redlock lock{*nodes, "name", {.ttl = 60s, .renew = false, .fence = fenced}};
-        proxies[0]->drop_replies(1);
-        auto held = lock.acquire();
-        auto const token = held.token();
-        EXPECT_TRUE(eventually([&] { return servers.that_have("name", token) == 5; }));
-        held.release();
-        auto const releases = [&](std::size_t node) { return watches[node]->times_of(scripts::compare_and_delete.sha1, token).size(); };
-        EXPECT_TRUE(eventually([&] { return releases(0) == 2; })) << "with" << (fenced ? "" : "out") << " fence";
-        EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; }));
-        for (std::size_t i = 1; i != 5; ++i) EXPECT_EQ(releases(i), 1U) << "without need";
+    std::vector<std::unique_ptr<monitor>> watches;
+    for (std::size_t i = 0; i != 5; ++i) {
+        servers[i].must({"SCRIPT", "LOAD", std::string{scripts::compare_and_delete.text}});
+        watches.push_back(std::make_unique<monitor>(servers[i]));
     }
+    auto const releases = [&](std::size_t node, std::string const& token) {
+        return watches[node]->times_of(scripts::compare_and_delete.sha1, token).size();
+    };
+    redlock lock{*nodes, "name", {.ttl = 60s, .renew = false}};
+    proxies[0]->drop_replies(1);
+    auto held = lock.acquire();
+    auto const token = held.token();
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name", token) == 5; }));
+    held.release();
+    EXPECT_TRUE(eventually([&] { return releases(0, token) == 2; }));
+    for (std::size_t i = 1; i != 5; ++i) EXPECT_EQ(releases(i, token), 1U) << "without need";
+
+    redlock_nodes const alone{urls[1]};
+    connect(alone);
+    redlock fenced{alone, "name", {.ttl = 60s, .renew = false, .node_timeout = 10s, .fence = true}};
+    proxies[1]->drop_replies(1);
+    held = fenced.acquire();  // a script, which is sent again and answered
+    auto const other = held.token();
+    held.release();
+    EXPECT_TRUE(eventually([&] { return releases(1, other) == 2; })) << "the first copy of a script may run late too";
 }
 
 // Its number is made of what a majority said, and meanwhile they know of a larger one.
@@ -242,8 +252,8 @@ TEST_F(redlock_faults, is_not_called_lost_when_too_few_answer_to_know) {
     EXPECT_EQ(ending_of([&] { held.release(); }).reason, errc::unavailable);
     servers[1].must({"CONFIG", "SET", "min-replicas-to-write", "0"});
 
-    held = lock.acquire();
-    EXPECT_TRUE(eventually([&] { return servers.that_have("name", held.token()) == 3 || servers.that_have("name", held.token()) == 2; }));
+    held = lock.acquire();  // by two: what was not released is still there
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name", held.token()) == 2; }));
     for (std::size_t i = 0; i != 3; ++i) servers[i].must({"DEL", "name"});
     EXPECT_EQ(ending_of([&] { held.release(); }).reason, errc::lease_lost);
 }

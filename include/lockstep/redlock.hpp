@@ -12,8 +12,8 @@
 ///
 /// Per node `SET key token NX PX ttl`, and scripts that compare the token before they delete or extend; the key is the resource's name as it
 /// is. So it excludes node-redlock, redis-semaphore's Mutex, redis-py's Lock and their like on the same name. All nodes are asked at once;
-/// N/2+1 of them decide, the others are not waited for. The lease is valid for its ttl less the time that passed since before the nodes were
-/// asked, less `drift_factor`. It is extended in the background; a node that has lost the key gets it again if it is not taken there.
+/// N/2+1 of them decide, the others are not waited for. The lease is valid for nine tenths of its ttl less the time that passed since before
+/// the nodes were asked, less `drift_factor`. It is extended in the background; a node that has lost the key gets it again if it is not taken there.
 ///
 /// What that assumes, and when a `mutex` with its fences is the better choice, is in docs/redlock.md. In short: it holds while most nodes
 /// keep their data, clocks run about equally fast, and nobody acts on a lease that is not valid any more.
@@ -58,7 +58,8 @@ struct redlock_options {
 static_assert(std::is_trivially_destructible_v<redlock_options>);
 
 /// The nodes: made once, shared by all locks over them. Each is a server of its own, in no way a replica of another. Connections open when
-/// they are first used, so construction does not block. A copy is the same set of nodes.
+/// they are first used, so construction does not block. A copy is the same set of nodes. Throws `invalid_argument_error` for no node, more
+/// than 63, or the same server twice.
 class redlock_nodes {
 public:
     /// By URL, or by options where they need more; these have one I/O thread together.

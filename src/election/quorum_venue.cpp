@@ -150,7 +150,9 @@ private:
         }
         auto const now = std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch());
         of->elected_ = {.term = held.fence(), .since_ms = now.count(), .token = held.token(), .who = of->who_};
-        co_return std::make_unique<redlock_tenure>(of, std::move(held), of->how_.ttl - of->how_.renew_deadline);
+        redlock_options const usual;
+        auto const lasts = std::chrono::floor<milliseconds>(of->how_.ttl - quorum::drift_of(of->how_.ttl, usual.drift_factor)) - quorum::margin_of(of->how_.ttl);
+        co_return std::make_unique<redlock_tenure>(of, std::move(held), std::max(lasts - of->how_.renew_deadline, 0ms));
     }
 
     redis::command_terms terms_of(core& node, std::string const& key) const {

@@ -52,10 +52,13 @@ inline std::chrono::nanoseconds drift_of(std::chrono::milliseconds ttl, double f
            std::chrono::milliseconds{2};
 }
 
-/// Until when a quorum is ours at least. It counts from before the first request left: a node may have begun to count right then.
+/// What is taken off besides, as of every lease: whoever hears of the end has that long to stop before somebody else can have it.
+inline std::chrono::milliseconds margin_of(std::chrono::milliseconds ttl) noexcept { return ttl / 10; }
+
+/// Until when it is valid. That counts from before the first request left: a node may have begun to count right then.
 inline base::boot_clock::time_point end_of_validity(base::boot_clock::time_point sent, std::chrono::milliseconds ttl,
                                                     double drift_factor) noexcept {
-    return sent + ttl - drift_of(ttl, drift_factor);
+    return sent + ttl - drift_of(ttl, drift_factor) - margin_of(ttl);
 }
 
 }  // namespace lockstep::quorum

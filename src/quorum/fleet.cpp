@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <utility>
 
 namespace lockstep::quorum {
@@ -25,6 +26,15 @@ constexpr std::chrono::milliseconds settling_time{1'000};
 void check_count(std::size_t nodes) {
     if (nodes >= 1 && nodes <= most_nodes) return;
     throw invalid_argument_error(fmt::format("redlock takes 1 to {} nodes, an odd number is best, not {}", most_nodes, nodes));
+}
+
+/// A server that has two votes could make a majority with itself.
+void check_different(std::vector<std::shared_ptr<detail::core>> const& nodes) {
+    std::set<std::string> seen;
+    for (auto const& one : nodes) {
+        if (seen.insert(one->description()).second) continue;
+        throw invalid_argument_error(fmt::format("redlock: {} is given twice, and each node must be a server of its own", one->description()));
+    }
 }
 
 std::vector<std::string> words_of(std::string_view text) {
@@ -48,6 +58,13 @@ public:
         std::erase_if(fleets_, [](auto const& other) { return other.expired(); });
         fleets_.push_back(std::move(one));
     }
+    /// Those over this client alone have one in common.
+    std::shared_ptr<anchor> single(std::shared_ptr<detail::core> const& node) {
+        std::lock_guard const guard{single_mutex_};
+        auto found = single_.lock();
+        if (!found) single_ = found = std::make_shared<anchor>(fleet::make(std::vector{node}));
+        return found;
+    }
     void close(std::function<void()> done) noexcept override {
         std::unique_lock guard{mutex_};
         auto const all = std::exchange(fleets_, {});
@@ -69,6 +86,8 @@ public:
 private:
     std::mutex mutex_;
     std::vector<std::weak_ptr<fleet>> fleets_;
+    std::mutex single_mutex_;
+    std::weak_ptr<anchor> single_;
 };
 
 }  // namespace
@@ -112,6 +131,7 @@ std::shared_ptr<fleet> fleet::make(std::span<client_options const> nodes) {
     for (auto const& one : nodes) {
         cores.push_back(detail::core::make(one, detail::home_executor{thread->executor(), {}}));
     }
+    check_different(cores);
     auto home = cores.front();
     std::shared_ptr<fleet> made{new fleet{std::move(cores), std::move(home), true, std::move(thread)}};
     closer::of(*made->home_).add(made);
@@ -121,12 +141,15 @@ std::shared_ptr<fleet> fleet::make(std::span<client_options const> nodes) {
 std::shared_ptr<fleet> fleet::make(std::vector<std::shared_ptr<detail::core>> nodes) {
     check_count(nodes.size());
     for (auto const& one : nodes) one->require_same_process();
+    check_different(nodes);
     auto home = nodes.front();
     if (nodes.size() > 1) home = detail::core::make(nodes.front()->options());  // never connects
     std::shared_ptr<fleet> made{new fleet{std::move(nodes), std::move(home), false, nullptr}};
     closer::of(*made->home_).add(made);
     return made;
 }
+
+std::shared_ptr<anchor> fleet::over(std::shared_ptr<detail::core> const& node) { return closer::of(*node).single(node); }
 
 fleet::~fleet() {
     if (!same_process()) return;
@@ -331,7 +354,12 @@ void fleet::close(std::function<void()> done) noexcept {
 }
 
 void fleet::let_settle() noexcept {
-    if (!same_process() || detail::on_io_thread() || active_ == 0) return;
+    if (active_ == 0) return;
+    try {
+        require_blocking();
+    } catch (error const&) {
+        return;
+    }
     settling_ = true;
     std::unique_lock guard{settle_mutex_};
     settled_.wait_for(guard, settling_time, [this] { return active_ == 0; });

@@ -31,11 +31,14 @@ namespace lockstep::quorum {
 
 class grip;
 class room;
+struct anchor;
 
 class fleet final : public std::enable_shared_from_this<fleet> {
 public:
     static std::shared_ptr<fleet> make(std::span<client_options const> nodes);
     static std::shared_ptr<fleet> make(std::vector<std::shared_ptr<detail::core>> nodes);
+    /// All redlocks over one client share it.
+    static std::shared_ptr<anchor> over(std::shared_ptr<detail::core> const& node);
     ~fleet();
 
     // From any thread:
@@ -44,6 +47,8 @@ public:
     detail::core& node(std::size_t index) const noexcept { return *nodes_[index]; }
     std::shared_ptr<detail::core> const& home() const noexcept { return home_; }
     redis::reactor& reactor() const noexcept { return home_->home(); }
+    /// Or, with clients of the user's, on a thread that none of them has.
+    bool decides_at_a_node() const noexcept { return home_ == nodes_.front(); }
     engine::alarm_clock& alarm() const noexcept { return alarm_; }
     std::string const& prefix() const noexcept { return home_->options().prefix; }
     bool has_cluster() const noexcept;
@@ -55,7 +60,8 @@ public:
     std::shared_ptr<room> room_for(std::vector<std::string> const& keys);
     void forget(room const& gone) noexcept;
     void recycle(grip& unused) noexcept;
-    /// The last that users had is gone: waits a second at most for what is being released.
+    /// The last that users had is gone: waits a second at most for what is being released. Not where that would wait for itself: then it
+    /// goes on by itself.
     void let_settle() noexcept;
 
     // In turns of home:

@@ -4,6 +4,7 @@
 #include "quorum/caller.hpp"
 #include "quorum/fleet.hpp"
 #include "quorum/room.hpp"
+#include "quorum/seeker.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
@@ -101,18 +102,35 @@ engine::alarm_clock::time_point grip::ring(engine::alarm_clock::time_point now, 
     return engine::alarm_clock::time_point::max();
 }
 
+grip::end_times grip::ends_after(milliseconds length) const noexcept {
+    auto const end = end_of_validity(sent_at_, length, plan_->how.drift_factor);
+    return {in_ns(end), in_ns(sent_at_ + std::min<nanoseconds>(length * 2 / 3, (end - sent_at_) * 3 / 4))};
+}
+
 /// False: it is over already.
 bool grip::set_end(milliseconds length, bool first) noexcept {
     auto const now = in_ns(boot_clock::now());
-    auto const end = in_ns(end_of_validity(sent_at_, length, plan_->how.drift_factor));
+    auto const [end, risk] = ends_after(length);
     std::lock_guard const guard{alarm_.lock()};
     if (!first && (over_ || now >= ends_at_.load(std::memory_order_relaxed))) return false;
     if (now >= end) return false;
     ends_at_.store(end, std::memory_order_release);
-    risk_at_ = in_ns(sent_at_ + length * 2 / 3);
+    risk_at_ = risk;
+    kept_until_ = sent_at_ + length;
     over_ = at_risk_ = false;
     alarm_.set_locked(*this, engine::alarm_clock::time_point{nanoseconds{std::min(risk_at_, end)}});
     return true;
+}
+
+/// Before nodes are asked to keep it for so long: they may do that, and let it go then, although we never hear of it.
+void grip::end_no_later_than(milliseconds length) noexcept {
+    auto const [end, risk] = ends_after(length);
+    std::lock_guard const guard{alarm_.lock()};
+    if (end >= ends_at_.load(std::memory_order_relaxed)) return;
+    ends_at_.store(end, std::memory_order_release);
+    risk_at_ = std::min(risk_at_, risk);
+    kept_until_ = sent_at_ + length;
+    alarm_.set_locked(*this, engine::alarm_clock::time_point{nanoseconds{std::min(risk_at_, end)}});
 }
 
 void grip::end_tokens(bool lost) noexcept {
@@ -162,15 +180,16 @@ void grip::fire() noexcept {
     if (phase_ != phase::held) return;
     if (left_ns() <= nanoseconds{0}) return lose(plan_->how.renew ? "it could not be extended on a majority in time" : "its time is over");
     if (extending_) return schedule();
-    if (plan_->how.renew) return begin_extension(plan_->how.ttl);
-    schedule();
+    if (!plan_->how.renew) return schedule();
+    // Never to less than it has: it may have been extended to more than its ttl.
+    begin_extension(std::max(plan_->how.ttl, std::chrono::ceil<milliseconds>(kept_until_ - boot_clock::now())));
 }
 
 void grip::begin_extension(milliseconds length) {
     extending_ = true;
+    ask_all(request::extend, length, plan_->how.node_timeout);
     // The end is seen to meanwhile.
     fleet_->reactor().arm(*this, fleet_->reactor().now() + std::max(left_ns(), nanoseconds{0}));
-    ask_all(request::extend, length, plan_->how.node_timeout);
 }
 
 void grip::decide_extension(ballot const& seen) {
@@ -237,6 +256,7 @@ void grip::begin_release() {
     phase_ = phase::releasing;
     extending_ = false;
     fleet_->reactor().disarm(*this);
+    fleet_->reactor().disarm(limit_);
     room_.reset();
     if (!released_again_) {
         woken_.swap(wanted_by_);
@@ -247,7 +267,7 @@ void grip::begin_release() {
         wakes_all_ = !std::all_of(woken_.begin(), woken_.end(), same);
     }
     // Beyond its ttl nothing is left there that could be released.
-    auto const time = std::max<milliseconds>(length_, 1s) + plan_->how.node_timeout;
+    auto const time = std::max<milliseconds>({length_, plan_->how.ttl, 1s}) + plan_->how.node_timeout;
     bool any = false;
     {
         std::lock_guard const guard{mutex_};
@@ -274,7 +294,7 @@ void grip::decide_release(ballot const& seen) {
     auto* const by = std::exchange(heard_by_, nullptr);
     if (by == nullptr) return;
     if (seen.now() == decision::won) return by->finish(nullptr);
-    if (seen.is_out_of_reach()) {
+    if (!seen.is_refused()) {  // those who are silent may have it
         return by->finish(make_error(errc::unavailable, fmt::format("the redlock of {} could not be released on a majority of {} nodes; "
                                                                     "what is left there ends with its ttl", plan_->name(), size_)));
     }
@@ -299,10 +319,18 @@ void grip::close() noexcept {
         released_again_ = true;
         return begin_release();
     }
+    if (auto* const who = std::exchange(own, nullptr)) {  // nobody else knows that it waits
+        who->own = nullptr;
+        who->fail(errc::cancelled, "the client was closed");
+    }
     give_back();
 }
 
 void grip::drop() noexcept {
+    // First of all: below, home's turn is lent while another node's is taken, and whatever comes home then must find nothing to do.
+    fleet_->reactor().disarm(*this);
+    fleet_->reactor().disarm(limit_);
+    phase_ = phase::idle;
     for (std::size_t i = 0; i != size_; ++i) {
         auto& one = legs_[i];
         auto& node = fleet_->node(i).home();
@@ -317,12 +345,12 @@ void grip::drop() noexcept {
         ++round_;
     }
     end_tokens(true);
-    phase_ = phase::releasing;
     finish();
 }
 
 void grip::finish() noexcept {
     fleet_->reactor().disarm(*this);
+    fleet_->reactor().disarm(limit_);
     phase_ = phase::idle;
     room_.reset();
     if (auto* const by = std::exchange(heard_by_, nullptr)) {

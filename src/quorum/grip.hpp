@@ -81,6 +81,8 @@ public:
     bool is_idle() const noexcept { return phase_ == phase::idle; }
     void lose(std::string_view why) noexcept;
     bool is_held() const noexcept { return phase_ == phase::held; }
+    /// It is being asked for, and fewer than a quorum have answered.
+    bool is_unanswered() noexcept;
     /// These wait for what it holds.
     void wanted(std::vector<std::string> waiters);
     /// The client closes: gives back what it has, and ends.
@@ -107,6 +109,19 @@ private:
         void clear();
     };
 
+    /// For nodes that do not live where decisions are made: there a round has a time of its own.
+    class limit final : public redis::timer {
+    public:
+        explicit limit(grip& of) noexcept : of_(of) {}
+        void fire() noexcept override { of_.round_is_over(); }
+
+    private:
+        grip& of_;
+    };
+    struct end_times {
+        std::int64_t end, risk;
+    };
+
     static constexpr int most_fence_rounds = 5;
 
     void arrive() noexcept override;
@@ -119,6 +134,7 @@ private:
 
     void handle(std::uint8_t events) noexcept;
     void ask_all(request what, std::chrono::milliseconds ttl, std::chrono::milliseconds time);
+    void round_is_over() noexcept;
     void decide() noexcept;
     void decide_taking(ballot const& seen);
     void decide_fencing(ballot const& seen);
@@ -130,7 +146,9 @@ private:
     void begin_release();
     void begin_extension(std::chrono::milliseconds length);
     void schedule() noexcept;
+    end_times ends_after(std::chrono::milliseconds length) const noexcept;
     bool set_end(std::chrono::milliseconds length, bool first) noexcept;
+    void end_no_later_than(std::chrono::milliseconds length) noexcept;
     void end_tokens(bool lost) noexcept;
     void finish() noexcept;
     std::chrono::nanoseconds left_ns() const noexcept;
@@ -158,6 +176,8 @@ private:
     std::chrono::milliseconds next_length_{0};
     std::chrono::milliseconds length_{0};  // of the request under way
     base::boot_clock::time_point sent_at_{};
+    base::boot_clock::time_point kept_until_{};  // nodes keep it until then at least
+    limit limit_{*this};
 
     std::mutex mutex_;  // what follows
     std::uint32_t round_ = 0;

@@ -20,6 +20,8 @@ namespace {
 using base::boot_clock;
 using std::chrono::milliseconds;
 
+constexpr milliseconds late_answers{50};  // how long those that are in time may take from a node to home
+
 }  // namespace
 
 void grip::findings::clear() {
@@ -64,6 +66,8 @@ void grip::ask_all(request what, milliseconds ttl, milliseconds time) {
         is_decided_ = false;
     }
     if (what != request::fence) sent_at_ = boot_clock::now();  // before anything is sent: nodes may begin to count right then
+    if (what == request::extend) end_no_later_than(ttl);
+    if (!fleet_->decides_at_a_node()) fleet_->reactor().arm(limit_, order.deadline + late_answers);
     for (std::size_t i = 0; i != size_; ++i) legs_[i].ask(order);
 }
 
@@ -72,8 +76,9 @@ void grip::voted(leg& by, vote what, findings const* more, std::string_view trou
     {
         std::lock_guard const guard{mutex_};
         by.running_ = false;
-        if (what != vote::silent) by.refused = what == vote::no;
-        if (by.now_.round == round_) {
+        // One that knows of a larger fence refuses ours, and has our token.
+        if (what != vote::silent) by.refused = what == vote::no && (more == nullptr || more->fence == 0);
+        if (by.now_.round == round_ && ballot_.missing() != 0) {
             ballot_.cast(what);
             if (more != nullptr) {
                 findings_.fence = std::max(findings_.fence, more->fence);
@@ -93,16 +98,18 @@ void grip::voted(leg& by, vote what, findings const* more, std::string_view trou
             by.busy = false;
             if (--busy_ == 0) news |= event::settled;
         }
+        if (news != 0) keep();  // home may be through with it before this thread goes on
     }
     if (news == 0) return;
-    if (!answered || !fleet_->reactor().here()) return bring_home(news);
-    // An answer in a turn of home: nothing of this hold is at work further up the stack. What is on its way here came first.
-    {
-        std::lock_guard const guard{mutex_};
+    if (!answered || !fleet_->reactor().here()) {
+        bring_home(news);
+    } else {
+        // An answer in a turn of home: nothing of this hold is at work further up the stack. What is on its way here came first.
+        std::unique_lock guard{mutex_};
         news = static_cast<std::uint8_t>(news | std::exchange(events_, std::uint8_t{0}));
+        guard.unlock();
+        handle(news);
     }
-    keep();
-    handle(news);
     let_go();
 }
 
@@ -133,7 +140,8 @@ void grip::arrive() noexcept {
 }
 
 void grip::handle(std::uint8_t events) noexcept {
-    if ((events & event::decided) != 0) decide();
+    // The last answer may come home before the one that decided, which another thread brings.
+    if ((events & (event::decided | event::settled)) != 0) decide();
     if ((events & event::departed) != 0 && phase_ == phase::held) give_back();
     if ((events & event::settled) == 0 || phase_ != phase::releasing) return;
     bool in_doubt = false;
@@ -143,8 +151,24 @@ void grip::handle(std::uint8_t events) noexcept {
         for (std::size_t i = 0; i != size_; ++i) in_doubt |= legs_[i].in_doubt;
     }
     if (!in_doubt || released_again_ || fleet_->is_closing()) return finish();
-    auto const pause = std::min<milliseconds>(plan_->how.ttl, std::chrono::seconds{1});
+    auto const pause = std::min<milliseconds>(plan_->how.ttl, std::chrono::milliseconds{500});
     fleet_->reactor().arm(*this, fleet_->reactor().now() + pause);
+}
+
+void grip::round_is_over() noexcept {
+    {
+        std::lock_guard const guard{mutex_};
+        if (is_decided_) return;
+        while (ballot_.missing() != 0) ballot_.cast(vote::silent);
+        is_decided_ = true;
+        if (findings_.trouble.empty()) findings_.trouble = "its client is busy with something else";
+    }
+    decide();
+}
+
+bool grip::is_unanswered() noexcept {
+    std::lock_guard const guard{mutex_};
+    return phase_ == phase::taking && ballot_.yes() + ballot_.no() < ballot::quorum_of(size_);
 }
 
 void grip::decide() noexcept {
@@ -155,6 +179,7 @@ void grip::decide() noexcept {
         handled_ = round_;
         seen = ballot_;
     }
+    fleet_->reactor().disarm(limit_);
     switch (phase_) {
         case phase::taking: return decide_taking(seen);
         case phase::fencing: return decide_fencing(seen);

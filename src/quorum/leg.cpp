@@ -36,7 +36,10 @@ void leg::ask(assignment const& order) {
     // The client is closed: what is under way has ended or is about to.
     std::unique_lock guard{of_->mutex_};
     next_is_posted_ = false;
-    if (running_) return;
+    if (running_) {
+        now_.round = order.round;  // its end is the answer to this, too
+        return;
+    }
     guard.unlock();
     now_ = order;
     of_->voted(*this, vote::silent, nullptr, "its client is closed", false);
@@ -51,7 +54,7 @@ void leg::successor::arrive() noexcept {
         self_.next_is_posted_ = false;
         was_running = std::exchange(self_.running_, false);
     }
-    if (was_running && self_.where() == place::sent) self_.doubt();
+    if (was_running && (self_.where() == place::sent || self_.was_repeated())) self_.doubt();
     if (was_running) self_.abandon();
     self_.start(order);
 }
@@ -65,8 +68,9 @@ std::uint64_t leg::connects() const noexcept {
 void leg::doubt() noexcept {
     auto const now = connects();
     std::lock_guard const guard{of_->mutex_};
+    bool const gone = was_repeated() || (in_doubt && doubted_at_ != now);
     in_doubt = true;
-    doubted_at_ = now;
+    doubted_at_ = gone ? never : now;
 }
 
 void leg::start(assignment const& what) {
@@ -140,6 +144,7 @@ void leg::complete(reply_view answer) noexcept try {
         more.errors = 1;
         return of_->voted(*this, vote::silent, &more, answer.text());
     }
+    if (was_repeated() && (now_.what == request::acquire || now_.what == request::extend)) doubt();
     switch (now_.what) {
         case request::set: return of_->voted(*this, answer.is_null() ? vote::no : vote::yes, nullptr);
         case request::acquire: {

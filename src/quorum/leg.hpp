@@ -4,7 +4,7 @@
 //
 // Requests begin and end in turns of the node. A new one takes the place of one that has not been answered: that can still run, but before
 // the new one, because both take the same connection; unless it breaks in between. Then nobody knows, and the node is in doubt: what
-// is released there is released a second time, a while later.
+// is released there is released a second time, a while later. So it is where a request was sent again because its connection broke.
 
 #include "redis/operation.hpp"
 
@@ -66,6 +66,8 @@ private:
         leg& self_;
     };
 
+    static constexpr std::uint64_t never = ~std::uint64_t{0};
+
     void start(assignment const& what);  // in a turn of the node, or idle
     void doubt() noexcept;               // in a turn of the node
     std::uint64_t connects() const noexcept;
@@ -79,7 +81,7 @@ private:
     assignment now_;
     assignment next_;              // under the hold's lock
     bool next_is_posted_ = false;  // likewise
-    std::uint64_t doubted_at_ = 0;  // likewise: how often the node had been connected then
+    std::uint64_t doubted_at_ = 0;  // likewise: how often the node had been connected then; `never`: on a connection that is gone
     bool running_ = false;         // likewise: the operation has begun and not ended
     bool whole_script_ = false;
     successor successor_;

@@ -46,10 +46,12 @@ target_pointer target_of(std::shared_ptr<quorum::anchor> const& nodes, std::stri
 task<redlock_lease> take(target_pointer what) {
     auto const& how = what->what->how;
     auto const until = how.wait_limit == 0ms ? clock::time_point::max() : clock::now() + how.wait_limit;
-    seeker mine{what, {.deadline = until}};
+    seeker mine{what, {.deadline = until, .attempts = how.attempts}};
     co_await mine;
     if (mine.has_it()) co_return mine.take();
-    if (how.attempts != 0) throw timeout_error(fmt::format("redlock {} was not obtained in {} attempts", what->what->name(), how.attempts));
+    if (how.attempts != 0 && mine.tries == how.attempts) {
+        throw timeout_error(fmt::format("redlock {} was not obtained in {} attempts", what->what->name(), how.attempts));
+    }
     throw timeout_error(fmt::format("redlock {} was not obtained within {} ms", what->what->name(), how.wait_limit.count()));
 }
 
@@ -95,7 +97,7 @@ void release_quietly(redlock_lease held) noexcept {
         bool done = false;
     };
     try {
-        detail::require_blocking_is_allowed();
+        grip::of(held)->nodes()->require_blocking();
         auto const shared = std::make_shared<outcome>();
         start(held.async_release(), [shared](std::exception_ptr) {
             std::lock_guard const guard{shared->mutex};
@@ -137,10 +139,7 @@ redlock_nodes::redlock_nodes(std::span<client* const> nodes) {
     nodes_ = std::make_shared<quorum::anchor>(quorum::fleet::make(std::move(cores)));
 }
 
-redlock_nodes::redlock_nodes(client& node) {
-    client* const one[] = {&node};
-    *this = redlock_nodes{std::span<client* const>{one}};
-}
+redlock_nodes::redlock_nodes(client& node) : nodes_(quorum::fleet::over(detail::core_access::of(node))) {}
 
 std::size_t redlock_nodes::size() const noexcept { return nodes_->of->size(); }
 std::size_t redlock_nodes::quorum() const noexcept { return nodes_->of->quorum(); }

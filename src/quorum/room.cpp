@@ -62,6 +62,7 @@ void room::enter(seeker& who) {
         who.own->own = &who;
         return who.own->take(who.what(), shared_from_this(), {});
     }
+    if (waiting_.empty()) is_reached_ = true;  // until it is found out again
     waiting_.push_back(who);
     if (&waiting_.front() == &who && attempt_ == nullptr) attempt(false);
 }
@@ -73,6 +74,8 @@ void room::leave(seeker& who) noexcept {
         return;
     }
     if (!who.redis::list_hook::is_linked()) return;
+    auto const now = nodes_->reactor().now();
+    who.was_silent = attempt_ != nullptr && attempt_->is_unanswered() && last_contact_ < who.since() && asked_at_ - who.since() <= now - asked_at_;
     who.unlink();
     if (!waiting_.empty()) return;  // what is under way is for the next
     nodes_->reactor().disarm(*this);
@@ -82,9 +85,9 @@ void room::leave(seeker& who) noexcept {
 }
 
 void room::time_is_over(seeker& who) noexcept {
-    if (is_reached_) return who.finish(nullptr);
+    if (is_reached_ && !who.was_silent) return who.finish(nullptr);
     who.fail(errc::unavailable, fmt::format("redlock {}: no majority of {} nodes could be reached in the time allowed: {}",
-                                            who.what()->name(), nodes_->size(), why_));
+                                            who.what()->name(), nodes_->size(), is_reached_ ? "they did not answer" : why_));
 }
 
 void room::close() noexcept {
@@ -101,6 +104,7 @@ void room::attempt(bool tells) {
     nodes_->reactor().disarm(*this);
     tells_ = tells;
     is_freed_ = false;
+    asked_at_ = nodes_->reactor().now();
     attempt_ = &nodes_->new_grip();
     attempt_->take(waiting_.front().what(), shared_from_this(), tells ? waiters() : std::string{});
 }
@@ -125,8 +129,8 @@ void room::ended(grip& held, outcome const& how) {
     if (is_reached_) last_contact_ = now;
     if (how.heard) behind_.clear();  // the holder knows of them too
     auto& who = waiting_.front();
-    auto const attempts = who.what()->how.attempts;
-    if (is_reached_ && !tells_ && attempts != 1) return attempt(true);
+    auto const attempts = who.how().attempts;
+    if (is_reached_ && !tells_ && attempts == 0) return attempt(true);
     auto const patience = nodes_->home()->deadline({}) - now;
     bool const hopeless = how.what == outcome::kind::refused ||
                           (!is_reached_ && who.how().deadline == clock::time_point::max() && now - std::max(who.since(), last_contact_) >= patience);
@@ -140,6 +144,7 @@ void room::ended(grip& held, outcome const& how) {
 void room::granted(grip& got) {
     splits_ = 0;
     is_reached_ = true;
+    last_contact_ = nodes_->reactor().now();
     auto& who = waiting_.front();
     if (who.what().get() != &got.what()) {  // it was for one that has left, and had other options
         got.give_back();
@@ -166,7 +171,7 @@ void room::look_again(outcome const& how) {
     nanoseconds pause = retry_pause(waiting_.front().what()->how);
     if (how.split) {  // those who got a part of it give that back right now: the next time not at the same moment
         pause = milliseconds{1} + milliseconds{base::random_below(4U << std::min(splits_++, 5U))};
-    } else if (how.heard && waiting_.front().what()->how.attempts == 0) {
+    } else if (how.heard && waiting_.front().how().attempts == 0) {
         auto const look = how.left.count() > 0 ? std::min(how.left + milliseconds{1}, longest_look) : longest_look;
         pause = std::chrono::duration_cast<nanoseconds>(look * (1 + 0.2 * base::random_unit()));
     }

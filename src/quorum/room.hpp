@@ -66,7 +66,8 @@ private:
     unsigned splits_ = 0;      // in a row
     bool is_reached_ = true;   // the last attempt met a majority
     std::string why_;          // if not
-    clock::time_point last_contact_{};
+    clock::time_point last_contact_{};  // with a majority
+    clock::time_point asked_at_{};      // by the attempt
     std::string freed_by_;         // the token that went last
     std::uint64_t freed_at_ = 0;   // a bit for each node that said so; all: acted upon
     std::vector<std::string> behind_;  // who waits behind us, by other processes' words

@@ -21,7 +21,8 @@ class seeker final : public engine::awaiter {
 public:
     struct terms {
         clock::time_point deadline = clock::time_point::max();
-        bool waits = true;  ///< false: now or not at all
+        bool waits = true;      ///< false: now or not at all
+        unsigned attempts = 0;  ///< how often it is tried for; 0: as often as time allows
     };
 
     seeker(std::shared_ptr<target const> what, terms how) noexcept : target_(std::move(what)), how_(how) {}
@@ -38,6 +39,7 @@ public:
 
     grip* own = nullptr;  ///< its own attempt, where it does not wait with the others
     unsigned tries = 0;
+    bool was_silent = false;  ///< for most of its time nodes were being asked, and fewer than a majority of them answered
 
 private:
     std::shared_ptr<detail::core> const& owner() const noexcept override;

@@ -67,7 +67,7 @@ void print(char const* name, tally const& counts) {
 }
 
 void check(history const& all, promises const& given) {
-    for (auto const* const kind : {"mutex", "election", "redlock"}) expect_none(check_exclusion(all, given, kind), "exclusion");
+    for (auto const* const kind : {"mutex", "election", "redlock", "plain"}) expect_none(check_exclusion(all, given, kind), "exclusion");
     for (auto const* const kind : {"mutex", "semaphore", "shared", "election", "redlock"}) {
         expect_none(check_fences(all, given, kind), "fences");
     }
@@ -90,6 +90,7 @@ void expect_activity(tally counts, topology where, std::uint64_t seconds) {
     EXPECT_GT(counts["election"]["granted"], seconds / 2) << "hardly any";
     if (where == topology::quorum) {
         EXPECT_GT(counts["redlock"]["granted"], seconds) << "hardly any";
+        EXPECT_GT(counts["plain"]["granted"], seconds / 2) << "hardly any";
         return;
     }
     for (auto const* const kind : {"mutex", "semaphore", "shared"}) {

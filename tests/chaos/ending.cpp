@@ -117,6 +117,10 @@ void leave_nothing_at_the_nodes(world& where, std::function<void(event)> const& 
             auto const name = numbered("redlock", i);
             if (!redlock{nodes, name}.try_acquire_for(10s)) left(name, "it cannot be had any more");
         }
+        for (std::size_t i = 0; i < plain_names; ++i) {
+            auto const name = numbered("plain", i);
+            if (!redlock{nodes, name}.try_acquire_for(10s)) left(name, "it cannot be had any more");
+        }
         for (std::size_t i = 0; i < election_names; ++i) {
             auto const name = numbered("election", i);
             if (!election{nodes, name}.try_campaign_for(10s)) left(name, "nobody can lead any more");
@@ -127,7 +131,8 @@ void leave_nothing_at_the_nodes(world& where, std::function<void(event)> const& 
             std::string found;
             for (auto const& key : node->must({"KEYS", "*"}).elements) {
                 bool const remembers = key.text.ends_with(":leader") && node->must({"PTTL", key.text}).integer > 0;
-                if (key.text.find(":redlock-fence") == std::string::npos && !remembers) found += " " + key.text;
+                bool const is_fence = key.text.find(":redlock-fence") != std::string::npos;
+                if (!is_fence && !remembers) found += " " + key.text;
             }
             return found;
         };

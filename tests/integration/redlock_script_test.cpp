@@ -77,6 +77,7 @@ TEST_F(redlock_scripts, fences_are_read_with_the_grant_and_written_only_upwards_
     EXPECT_EQ(write("mine", "1794756441140894"), 1) << "sent again";
     EXPECT_EQ(value("f"), "1794756441140894");
     EXPECT_EQ(run(scripts::redlock_fence, {"a", "f"}, {"mine", "5"}).elements.at(1).text, "1794756441140894");
+    EXPECT_EQ(run(scripts::redlock_fence, {"a", "f"}, {"another", "1794756441140999"}).elements.at(1).text, "0") << "it does not have the key";
     EXPECT_EQ(server.must({"TTL", "f"}).integer, -1);
 }
 

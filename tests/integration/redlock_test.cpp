@@ -8,8 +8,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <set>
+#include <stop_token>
 #include <thread>
 
 namespace lockstep::test {
@@ -97,7 +100,7 @@ TEST_P(redlock_contract, puts_the_token_under_the_name_itself_with_the_ttl) {
         EXPECT_GT(left, 0);
         EXPECT_LE(left, 20'000);
     }
-    EXPECT_LE(held.remaining(), 20s - 202ms) << "drift is taken off";
+    EXPECT_LE(held.remaining(), 18s - 202ms) << "drift and a tenth are taken off";
     release(held);
     EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; }));
 }
@@ -138,21 +141,24 @@ TEST_P(redlock_contract, takes_several_resources_all_or_none) {
 }
 
 TEST_P(redlock_contract, is_extended_for_as_long_as_it_is_held) {
-    redlock brief{a, "name", {.ttl = 300ms}};
+    redlock brief{a, "name", {.ttl = 2s}};
     auto held = acquire(brief);
-    EXPECT_FALSE(try_acquire_for(of_b, 1s)) << "three times its ttl";
+    EXPECT_FALSE(try_acquire_for(of_b, 4s)) << "twice its ttl";
     EXPECT_TRUE(held.valid());
     EXPECT_FALSE(held.stop_token().stop_requested());
     release(held);
 }
 
 TEST_P(redlock_contract, ends_before_others_can_have_it_unless_it_is_extended) {
-    redlock brief{a, "name", {.ttl = 200ms, .renew = false}};
+    redlock brief{a, "name", {.ttl = 2s, .renew = false}};
     auto held = acquire(brief);
-    auto const stop = held.stop_token();
+    std::atomic<std::int64_t> told = 0;
+    std::stop_callback const hears{held.stop_token(), [&] { told = now_ms(); }};
     auto next = acquire(of_b);
-    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
-    EXPECT_FALSE(held.valid());
+    EXPECT_FALSE(held.valid()) << "two have it";
+    auto const taken = now_ms();
+    EXPECT_TRUE(eventually([&] { return told != 0; }));
+    EXPECT_LE(told, taken) << "it was told when somebody else had it";
     EXPECT_EQ(ending_of([&] { extend(held, 1s); }).reason, errc::lease_lost);
     EXPECT_EQ(ending_of([&] { release(held); }).reason, errc::lease_lost);
     EXPECT_TRUE(next.valid());
@@ -160,7 +166,7 @@ TEST_P(redlock_contract, ends_before_others_can_have_it_unless_it_is_extended) {
 }
 
 TEST_P(redlock_contract, can_be_extended_by_hand) {
-    redlock brief{a, "name", {.ttl = 500ms, .renew = false}};
+    redlock brief{a, "name", {.ttl = 5s, .renew = false}};
     auto held = acquire(brief);
     extend(held, 20s);
     EXPECT_GT(held.remaining(), 10s);
@@ -174,17 +180,41 @@ TEST_P(redlock_contract, can_be_extended_by_hand) {
 }
 
 TEST_P(redlock_contract, wakes_those_who_wait) {
-    servers[0].must({"SCRIPT", "LOAD", std::string{scripts::redlock_acquire.text}});
+    for (auto const* const one : {&scripts::redlock_acquire, &scripts::redlock_release, &scripts::compare_and_delete}) {
+        servers[0].must({"SCRIPT", "LOAD", std::string{one->text}});
+    }
     auto held = acquire(of_a);
     monitor watch{servers[0]};
-    auto const tries = [&] { return watch.times_of(scripts::redlock_acquire.sha1, "name").size(); };
+    auto const tries = [&] { return watch.times_of(scripts::redlock_acquire.sha1, "name"); };
     begun<redlock_lease> waits{of_b.async_acquire()};
-    EXPECT_TRUE(eventually([&] { return tries() == 1; }));
+    EXPECT_TRUE(eventually([&] { return !tries().empty(); }));
+    auto const token = held.token();
     release(held);
     auto next = waits.get();
     EXPECT_TRUE(next.valid());
-    EXPECT_EQ(tries(), 2U) << "it was not woken, and looked again by itself";
+    std::vector<std::chrono::microseconds> released;
+    EXPECT_TRUE(eventually([&] {
+        released = watch.times_of(scripts::redlock_release.sha1, token);
+        if (released.empty()) released = watch.times_of(scripts::compare_and_delete.sha1, token);
+        return !released.empty();
+    }));
+    auto const all = tries();
+    auto const after = std::find_if(all.begin(), all.end(), [&](auto time) { return time > released.front(); });
+    // Another majority may have been free earlier, and this node's answer not have been needed.
+    EXPECT_TRUE(after == all.end() || *after - released.front() < 800ms) << "it was not woken, and looked again by itself";
     release(next);
+}
+
+TEST_P(redlock_contract, keeps_what_it_was_extended_to_although_it_renews) {
+    servers[0].must({"SCRIPT", "LOAD", std::string{scripts::compare_and_extend.text}});
+    redlock brief{a, "name", {.ttl = 3s, .renew_every = 50ms}};
+    auto held = acquire(brief);
+    extend(held, 1h);
+    monitor watch{servers[0]};
+    EXPECT_TRUE(eventually([&] { return watch.times_of(scripts::compare_and_extend.sha1, "name").size() >= 4; })) << "nobody renews it";
+    EXPECT_GT(held.remaining(), 50min);
+    EXPECT_GT(servers[0].must({"PTTL", "name"}).integer, 50 * 60'000);
+    release(held);
 }
 
 TEST_P(redlock_contract, serves_many_who_wait_in_two_processes) {
@@ -227,6 +257,9 @@ TEST_P(redlock_contract, gives_up_when_it_was_told_to) {
     auto const end = ending_of([&] { static_cast<void>(acquire(twice)); });
     EXPECT_EQ(end.reason, errc::timeout);
     EXPECT_THAT(end.text, HasSubstr("2 attempts"));
+    auto const begin = now_ms();
+    EXPECT_FALSE(try_acquire_for(twice, 300ms));
+    EXPECT_GE(now_ms() - begin, 300) << "attempts are those of acquire and lock";
     std::stop_source stop;
     begun<redlock_lease> waits{with_stop_token(of_b.async_acquire(), stop.get_token())};
     stop.request_stop();
@@ -234,6 +267,21 @@ TEST_P(redlock_contract, gives_up_when_it_was_told_to) {
     release(held);
     EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; })) << "something was left behind";
     EXPECT_TRUE(try_acquire(of_b));
+}
+
+TEST_P(redlock_contract, tries_as_often_as_it_was_told_to) {
+    servers[0].must({"SCRIPT", "LOAD", std::string{scripts::redlock_acquire.text}});
+    auto held = acquire(of_a);
+    for (bool const fenced : {false, true}) {
+        for (unsigned const attempts : {1U, 2U, 3U}) {
+            monitor watch{servers[0]};
+            redlock few{b, "name", {.attempts = attempts, .retry_delay = 5ms, .retry_jitter = 0ms, .fence = fenced}};
+            EXPECT_EQ(ending_of([&] { static_cast<void>(acquire(few)); }).reason, errc::timeout);
+            auto const tries = [&] { return watch.times_of("\"SET\"", "name").size() + watch.times_of(scripts::redlock_acquire.sha1, "name").size(); };
+            EXPECT_TRUE(eventually([&] { return tries() == attempts; })) << tries() << " of " << attempts;
+        }
+    }
+    release(held);
 }
 
 TEST_P(redlock_contract, gives_fences_that_grow_if_asked_to) {
@@ -252,7 +300,8 @@ TEST_P(redlock_contract, gives_fences_that_grow_if_asked_to) {
     auto plain = acquire(of_a);
     EXPECT_THAT(ending_of([&] { static_cast<void>(plain.fence()); }).text, HasSubstr(".fence = true"));
     for (std::size_t i = 0; i != all(); ++i) {
-        EXPECT_EQ(servers[i].must({"TTL", "lockstep:{name}:redlock-fence"}).integer, -1) << "a fence must not be forgotten";
+        // One that was late each time has none.
+        EXPECT_LT(servers[i].must({"TTL", "lockstep:{name}:redlock-fence"}).integer, 0) << "a fence must not be forgotten";
     }
 }
 
@@ -291,11 +340,11 @@ TEST_P(redlock_contract, outlives_its_objects) {
     std::optional<redlock_lease> held;
     {
         redlock_nodes nodes{servers.urls()};
-        redlock brief{nodes, "brief", {.ttl = 300ms}};
+        redlock brief{nodes, "brief", {.ttl = 2s}};
         held = brief.acquire();
     }
     redlock other{a, "brief"};
-    EXPECT_FALSE(try_acquire_for(other, 600ms)) << "nobody extends it";
+    EXPECT_FALSE(try_acquire_for(other, 3s)) << "nobody extends it";
     EXPECT_TRUE(held->valid());
     held.reset();
     EXPECT_EQ(servers.that_have("brief"), 0U) << "the last of them waits for what is under way";
@@ -332,6 +381,9 @@ TEST(redlock_nodes, refuses_what_it_can_not_use) {
     auto const refused = [&](auto const& what, redlock_options const& options) {
         return ending_of([&] { redlock{nodes, what, options}; }).reason == errc::invalid_argument;
     };
+    auto const twice = ending_of([] { redlock_nodes{"redis://localhost:1", "redis://localhost:2", "redis://user:@localhost:1/3"}; });
+    EXPECT_EQ(twice.reason, errc::invalid_argument);
+    EXPECT_THAT(twice.text, HasSubstr("localhost:1 is given twice"));
     EXPECT_TRUE(refused("", {}));
     EXPECT_TRUE(refused(std::vector<std::string>{}, {}));
     EXPECT_TRUE(refused(std::vector<std::string>{"a", "a"}, {}));
@@ -350,9 +402,9 @@ TEST_P(redlock_contract, uses_clients_that_exist) {
     }
     redlock_nodes nodes{std::span<client* const>{pointers}};
     connect(nodes);
-    redlock lock{nodes, "name", {.ttl = 400ms}};
+    redlock lock{nodes, "name", {.ttl = 2s}};
     auto held = acquire(lock);
-    EXPECT_FALSE(try_acquire_for(of_b, 600ms));
+    EXPECT_FALSE(try_acquire_for(of_b, 3s));
     EXPECT_TRUE(held.valid());
     for (std::size_t i = 0; i != all(); ++i) EXPECT_EQ(connections_named(servers[i], "mine"), 1);
     auto const stop = held.stop_token();

@@ -8,7 +8,7 @@
 
 namespace lockstep::chaos {
 
-inline constexpr std::size_t mutex_names = 3, semaphore_names = 2, shared_names = 2, barrier_names = 2, election_names = 2, redlock_names = 3;
+inline constexpr std::size_t mutex_names = 3, semaphore_names = 2, shared_names = 2, barrier_names = 2, election_names = 2, redlock_names = 3, plain_names = 1;
 inline constexpr std::int64_t semaphore_permits = 3;
 /// How long the server remembers who took a signal, for those whose reply was lost.
 inline constexpr std::chrono::seconds event_ttl{5};
@@ -46,10 +46,14 @@ inline std::string name_at(std::uint64_t index, std::int64_t boot_ns) {
     }
 }
 
-/// And of those over independent nodes.
+/// And of those over independent nodes. "plain" are redlocks without fences.
 inline std::string quorum_name_at(std::uint64_t index) {
-    auto const within = index / 2;
-    return index % 2 == 0 ? numbered("redlock", within % redlock_names) : numbered("election", within % election_names);
+    auto const within = index / 4;
+    switch (index % 4) {
+        case 0: return numbered("election", within % election_names);
+        case 1: return numbered("plain", within % plain_names);
+        default: return numbered("redlock", within % redlock_names);
+    }
 }
 
 }  // namespace lockstep::chaos

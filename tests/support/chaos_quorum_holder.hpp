@@ -16,6 +16,7 @@ public:
     void use_redlock();
 
 private:
+    void extend(redlock_lease& held);
     void use(redlock_lease held);
 
     actor& self_;

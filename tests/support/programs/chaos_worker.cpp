@@ -1,7 +1,7 @@
 // One of the processes that a chaos run torments: uses the primitives at random, asks the referee for the guarded resource, and
 // reports all it does (support/history.hpp).
 //   chaos_worker '<url>[ <url>...]' <referee's socket> <who> <seed> <threads>
-// Several URLs are independent nodes.
+// Several URLs are independent nodes; workers take turns in having a client of their own for each.
 // The first line of its input ends its work: it says "idle" then, and the client lives on. The end of its input ends it, in order.
 //
 // To add a primitive: a function of support/chaos_holder.cpp or one of its neighbours, called by work().
@@ -18,6 +18,8 @@
 #include <exception>
 #include <functional>
 #include <iostream>
+#include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -99,6 +101,16 @@ int main(int count, char** arguments) try {
     std::string const who = arguments[3];
     auto const seed = std::stoull(arguments[4]);
     auto const threads = static_cast<unsigned>(std::stoul(arguments[5]));
+    if (urls.size() > 1 && (who.at(1) - '0') % 2 != 0) {
+        std::vector<std::unique_ptr<lockstep::client>> clients;
+        std::vector<lockstep::client*> pointers;
+        for (auto const& url : urls) {
+            clients.push_back(std::make_unique<lockstep::client>(lockstep::client_options{.url = url, .name = who}));
+            pointers.push_back(clients.back().get());
+        }
+        lockstep::redlock_nodes nodes{std::span<lockstep::client* const>{pointers}};
+        return work_until_told(nodes, arguments[2], who, seed, threads) ? 0 : 1;
+    }
     if (urls.size() > 1) {
         lockstep::redlock_nodes nodes{urls};
         return work_until_told(nodes, arguments[2], who, seed, threads) ? 0 : 1;

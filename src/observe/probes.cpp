@@ -292,7 +292,7 @@ namespace {
 
 /// In this order: what is made is taken away by one of the last, whichever of them is allowed. `%k`, `%z` and `%x`: keys of its own, `%c`: a
 /// channel. With `?` it is for monitors only, and locks work without.
-constexpr std::array<std::string_view, 33> trials{"EXISTS %k",
+constexpr std::array<std::string_view, 34> trials{"EXISTS %k",
                                                   "GET %k",
                                                   "HGET %k f",
                                                   "HMGET %k f",
@@ -322,6 +322,7 @@ constexpr std::array<std::string_view, 33> trials{"EXISTS %k",
                                                   "PEXPIRE %x 1",
                                                   "DEL %k",
                                                   "DEL %z",
+                                                  "?SET %z v PX 1",
                                                   "DEL %x",
                                                   "EVALSHA ffffffffffffffffffffffffffffffffffffffff 1 %k",
                                                   "EVAL return(0) 1 %k"};

@@ -173,6 +173,7 @@ TEST_F(redlock_faults, is_held_although_replies_of_a_minority_were_lost) {
 
 // Nodes have carried it out, and nobody heard of it.
 TEST_F(redlock_faults, ends_as_early_as_an_extension_to_less_that_was_not_answered) {
+    for (std::size_t i = 0; i != 5; ++i) servers[i].must({"SCRIPT", "LOAD", std::string{scripts::compare_and_extend.text}});
     redlock lock{*nodes, "name", {.ttl = 60s, .renew = false, .node_timeout = 200ms}};
     redlock other{others, "name"};
     auto held = lock.acquire();
@@ -340,10 +341,15 @@ TEST_F(redlock_faults, one_round_trip_per_node_and_operation) {
     }
     redlock lock{*nodes, "name"};
     for (int i = 0; i != 10; ++i) lock.acquire().release();
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; }));
+    long sets = 0;
     for (std::size_t i = 0; i != 5; ++i) {
-        EXPECT_EQ(calls_of(servers[i], "set"), 10);
-        EXPECT_TRUE(eventually([&] { return calls_of(servers[i], "evalsha") == 10; }));
+        sets += calls_of(servers[i], "set");
+        EXPECT_LE(calls_of(servers[i], "set"), 10);  // one that a release overtakes is not sent
+        EXPECT_LE(calls_of(servers[i], "evalsha"), 10);
+        EXPECT_EQ(calls_of(servers[i], "eval"), 0);
     }
+    EXPECT_GE(sets, 30) << "a majority each time";
 }
 
 }  // namespace

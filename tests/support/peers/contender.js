@@ -19,8 +19,21 @@ const ttl = 10000;
 const libraries = {
     redlock() {
         const {default: Redlock} = load('redlock');
-        const lock = new Redlock(clients, {retryCount: -1, retryDelay: 10, retryJitter: 8});
-        return async () => lock.acquire([name], ttl);
+        const {ExecutionError} = load('redlock');
+        // It gives up what it got of a lock only after its last try: with retries of its own, several that split the nodes between them
+        // wait for each other until that has run out.
+        const lock = new Redlock(clients, {retryCount: 0});
+        lock.on('error', () => {});
+        return async () => {
+            for (;;) {
+                try {
+                    return await lock.acquire([name], ttl);
+                } catch (problem) {
+                    if (!(problem instanceof ExecutionError)) throw problem;
+                }
+                await new Promise((resolve) => setTimeout(resolve, 2 + 16 * Math.random()));
+            }
+        };
     },
     'redis-semaphore'() {  // puts `mutex:` before the name by itself
         const {Mutex, RedlockMutex} = load('redis-semaphore');

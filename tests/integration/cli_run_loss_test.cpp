@@ -187,7 +187,7 @@ TEST_F(cli_run_loss, stops_and_goes_on_together_with_its_command) {
     ::setpgid(0, 0);
     auto program = begin_stubborn({"run", "x"});
     program.kill(SIGTSTP);
-    EXPECT_TRUE(eventually([&] { return state(pid) == "T"; }));
+    EXPECT_TRUE(eventually([&] { return state(pid) == "T" && state(program.pid()) == "T"; }));
     program.kill(SIGCONT);
     EXPECT_TRUE(eventually([&] { return state(pid) != "T"; }));
     program.kill(SIGUSR1);

@@ -14,7 +14,7 @@ const Redis = load('ioredis');
 const [library, nodes, referee, name, contenders] = process.argv.slice(2);
 const clients = nodes.split(',').map((socket) => new Redis({path: socket}));
 const judge = new Redis({path: referee});
-const ttl = 10000;
+const ttl = 3000;  // redlock leaves what it got of a vote that nobody won until then, and all have to wait for that
 
 const libraries = {
     redlock() {

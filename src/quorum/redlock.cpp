@@ -6,6 +6,7 @@
 #include "quorum/plan.hpp"
 #include "quorum/room.hpp"
 #include "quorum/seeker.hpp"
+#include "sync/thread_leases.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
@@ -13,10 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 namespace lockstep {
@@ -86,30 +83,6 @@ private:
 task<void> run_extend(reference held, milliseconds length) {
     caller call{*held, caller::wish::extend, length};
     co_await call;
-}
-
-/// Gives it back, waits for that a second at most and never on an I/O thread.
-void release_quietly(redlock_lease held) noexcept {
-    if (!held) return;
-    struct outcome {
-        std::mutex mutex;
-        std::condition_variable changed;
-        bool done = false;
-    };
-    try {
-        grip::of(held)->nodes()->require_blocking();
-        auto const shared = std::make_shared<outcome>();
-        start(held.async_release(), [shared](std::exception_ptr) {
-            std::lock_guard const guard{shared->mutex};
-            shared->done = true;
-            shared->changed.notify_one();
-        });
-        std::unique_lock guard{shared->mutex};
-        shared->changed.wait_for(guard, 1s, [&] { return shared->done; });
-    } catch (would_deadlock_error const&) {  // its destructor queues the release
-    } catch (std::exception const& problem) {
-        log(log_level::warning, std::string{"redlock::unlock: "} + problem.what());
-    }
 }
 
 }  // namespace
@@ -219,40 +192,9 @@ task<void> redlock_lease::async_extend(milliseconds length) {
 
 // ---- locks
 
-/// The leases that `lock()` took, by thread: an `unlock()` after a loss must not unlock whoever came next.
-class redlock::thread_leases {
+class redlock::thread_leases : public detail::leases_by_thread<redlock_lease> {
 public:
-    void require_none() const {
-        std::lock_guard const guard{mutex_};
-        for (auto const& [thread, held] : held_) {
-            if (thread == std::this_thread::get_id() && held.valid()) throw would_deadlock_error("this thread has locked this redlock already");
-        }
-    }
-    void put(redlock_lease held) {
-        auto const before = take();  // one that was lost
-        std::lock_guard const guard{mutex_};
-        held_.emplace_back(std::this_thread::get_id(), std::move(held));
-    }
-    redlock_lease take() noexcept {
-        std::lock_guard const guard{mutex_};
-        auto const me = std::this_thread::get_id();
-        auto const found = std::find_if(held_.begin(), held_.end(), [me](auto const& one) { return one.first == me; });
-        if (found == held_.end()) return {};
-        auto mine = std::move(found->second);
-        held_.erase(found);
-        return mine;
-    }
-    std::stop_token stop_token() const {
-        std::lock_guard const guard{mutex_};
-        for (auto const& [thread, held] : held_) {
-            if (thread == std::this_thread::get_id()) return held.stop_token();
-        }
-        throw not_held_error("this thread has not locked this redlock");
-    }
-
-private:
-    mutable std::mutex mutex_;
-    std::vector<std::pair<std::thread::id, redlock_lease>> held_;
+    thread_leases() : leases_by_thread("redlock", "") {}
 };
 
 redlock::redlock(redlock_nodes const& nodes, std::string_view resource, redlock_options const& options)
@@ -301,7 +243,9 @@ bool redlock::lock_until(clock::time_point until) {
     return true;
 }
 
-void redlock::unlock() noexcept { release_quietly(held_->take()); }
+void redlock::unlock() noexcept {
+    if (auto held = held_->take()) detail::release_quietly(std::move(held), [this] { what_->nodes->of->require_blocking(); });
+}
 std::stop_token redlock::stop_token() const { return held_->stop_token(); }
 
 }  // namespace lockstep

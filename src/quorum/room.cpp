@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t acted_upon = ~std::uint64_t{0};
 constexpr milliseconds longest_look = 1s;  // for those whom the holder will wake, if all goes well
 constexpr milliseconds others_are_near = 10ms;  // a release reaches the other nodes about when it reaches the first
+constexpr milliseconds least_silence = 100ms;  // a busy node may take so long to answer
 
 milliseconds retry_pause(redlock_options const& how) {
     auto const spread = static_cast<std::int64_t>(base::random_below(static_cast<std::uint64_t>(2 * how.retry_jitter.count()) + 1));
@@ -75,7 +76,9 @@ void room::leave(seeker& who) noexcept {
     }
     if (!who.redis::list_hook::is_linked()) return;
     auto const now = nodes_->reactor().now();
-    who.was_silent = attempt_ != nullptr && attempt_->is_unanswered() && last_contact_ < who.since() && asked_at_ - who.since() <= now - asked_at_;
+    auto const silence = now - asked_at_;
+    who.was_silent = attempt_ != nullptr && attempt_->is_unanswered() && last_contact_ < who.since() && silence >= asked_at_ - who.since() &&
+                     silence >= least_silence;
     who.unlink();
     if (!waiting_.empty()) return;  // what is under way is for the next
     nodes_->reactor().disarm(*this);

@@ -182,16 +182,24 @@ TEST_F(cli_run_loss, kills_the_innermost_when_the_outermost_is_killed) {
     EXPECT_TRUE(eventually([&] { return !process_alive(inner); }));
 }
 
+// As a job of a shell: a group with nobody above it, as in a job of cron's, can't be stopped this way.
 TEST_F(cli_run_loss, stops_and_goes_on_together_with_its_command) {
-    // In a group of its own, below whoever runs the tests: a group without anybody above it, as in a job of cron's, can't be stopped this way.
-    ::setpgid(0, 0);
-    auto program = begin_stubborn({"run", "x"});
-    program.kill(SIGTSTP);
-    EXPECT_TRUE(eventually([&] { return state(pid) == "T" && state(program.pid()) == "T"; }));
-    program.kill(SIGCONT);
+    std::vector<std::string> words{"bash", "-c", "set -m; \"$@\" & echo $!; read -r", "bash", program_path("lockstep"), "--redis", server.url(), "run", "x"};
+    for (auto const& word : stubborn()) words.push_back(word);
+    child_process shell{words};
+    auto const lockstep = std::stoi(shell.read_line().value_or("0"));
+    ASSERT_GT(lockstep, 1);
+    auto const first = shell.read_line().value_or("");
+    ASSERT_THAT(first, testing::StartsWith("runs "));
+    pid = std::stoi(first.substr(5));
+    ::kill(lockstep, SIGTSTP);
+    EXPECT_TRUE(eventually([&] { return state(pid) == "T" && state(lockstep) == "T"; }));
+    ::kill(lockstep, SIGCONT);
     EXPECT_TRUE(eventually([&] { return state(pid) != "T"; }));
-    program.kill(SIGUSR1);
-    EXPECT_TRUE(says(program, "got USR1"));
+    ::kill(lockstep, SIGUSR1);
+    EXPECT_TRUE(says(shell, "got USR1"));
+    ::kill(lockstep, SIGKILL);
+    EXPECT_TRUE(eventually([&] { return !process_alive(pid); }));
 }
 
 TEST_F(cli_run_loss, obeys_nohup) {

@@ -1,6 +1,5 @@
 // The scripts of elections, where they differ from those of a lock: each rule by itself.
-#include "scripts/all.hpp"
-#include "support/redis_server.hpp"
+#include "script_support.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,10 +12,7 @@ namespace {
 class election_scripts : public testing::Test {
 protected:
     reply run(scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& arguments) {
-        std::vector<std::string> words{"EVAL", std::string{script.text}, std::to_string(keys.size())};
-        words.insert(words.end(), keys.begin(), keys.end());
-        words.insert(words.end(), arguments.begin(), arguments.end());
-        return server.must(words);
+        return run_script(server, script, keys, arguments);
     }
     std::string acquire(std::string const& hold, int priority = 0) {
         return run(scripts::election_acquire, {"e", "c"}, {hold, "60000", "99999999999999", "1", "100", rules, "1 host " + hold, std::to_string(priority)})

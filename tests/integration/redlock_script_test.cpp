@@ -1,6 +1,5 @@
 // The scripts of redlock, each rule by itself.
-#include "scripts/all.hpp"
-#include "support/redis_server.hpp"
+#include "script_support.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,10 +12,7 @@ namespace {
 class redlock_scripts : public testing::Test {
 protected:
     reply run(scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& arguments) {
-        std::vector<std::string> words{"EVAL", std::string{script.text}, std::to_string(keys.size())};
-        words.insert(words.end(), keys.begin(), keys.end());
-        words.insert(words.end(), arguments.begin(), arguments.end());
-        return server.must(words);
+        return run_script(server, script, keys, arguments);
     }
     reply acquire(std::vector<std::string> const& keys, std::string const& token, std::string const& fenced = "0") {
         return run(scripts::redlock_acquire, keys, {token, "60000", fenced, "", ""});

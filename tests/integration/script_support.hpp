@@ -19,6 +19,14 @@
 
 namespace lockstep::test {
 
+inline reply run_script(redis_server& server, scripts::script const& script, std::vector<std::string> const& keys,
+                        std::vector<std::string> const& arguments) {
+    std::vector<std::string> words{"EVAL", std::string{script.text}, std::to_string(keys.size())};
+    words.insert(words.end(), keys.begin(), keys.end());
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return server.must(words);
+}
+
 // What a script said, its numbers under the names its header gives them.
 struct script_answer {
     std::string word{};  // granted, queued, busy, late, gone, released, ...; or an error

@@ -139,8 +139,7 @@ measurement round_trip(stand& all, int core) {
     return fastest;
 }
 
-void hand_off(stand& all, std::string const& name) {
-    auto const core = all.where.server;
+void hand_off_on(stand& all, std::string const& name, int core) {
     pin_this_thread(core);
     for (auto const* const script : {&scripts::election_acquire, &scripts::election_claim, &scripts::election_release, &scripts::election_announce})
         all.redis.command({"SCRIPT", "LOAD", script->text});
@@ -156,6 +155,11 @@ void hand_off(stand& all, std::string const& name) {
                   .ratio = seen.ratio(0, 1, micros),
                   .kind = bar_kind::ratio_at_most,
                   .bar = 3});
+}
+
+void hand_off(stand& all, std::string const& name) {
+    hand_off_on(all, name, all.where.server);
+    if (all.where.distinct()) hand_off_on(all, name + ", server on a core of its own", all.where.client);
 }
 
 void wait_until(std::function<bool()> const& condition) {

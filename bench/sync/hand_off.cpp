@@ -1,4 +1,5 @@
-// From the call of release in one process to the return of acquire in another, which waits. All on the server's core.
+// From the call of release in one process to the return of acquire in another, which waits. All on the server's core, where every step costs
+// CPU time of the same core; and the two on another one, where all wait for wake-ups most of the time, as between machines.
 
 #include "scripts/all.hpp"
 #include "support/bare_lock.hpp"
@@ -23,9 +24,8 @@ struct turn_of : turn {
 
 class pair_of_processes {
 public:
-    pair_of_processes(stand& all, std::string_view role)
-        : first_(member_command(role, all.redis.where()), all.where.server),
-          second_(member_command(role, all.redis.where()), all.where.server) {
+    pair_of_processes(stand& all, std::string_view role, int core)
+        : first_(member_command(role, all.redis.where()), core), second_(member_command(role, all.redis.where()), core) {
         for (auto* const one : both())
             if (auto const said = one->hear(); said != "ready") throw std::runtime_error("a relay says " + said);
     }
@@ -64,15 +64,12 @@ measurement round_trip(stand& all, int core) {
     return fastest;
 }
 
-}  // namespace
-
-void hand_off(stand& all, std::string const& name) {
-    auto const core = all.where.server;
+void hand_off_on(stand& all, std::string const& name, int core) {
     pin_this_thread(core);
     for (auto const* const script : {&scripts::lock_acquire, &scripts::lock_claim, &scripts::lock_release})
         all.redis.command({"SCRIPT", "LOAD", script->text});
-    pair_of_processes relay{all, "relay"};
-    pair_of_processes raw{all, "script-relay"};
+    pair_of_processes relay{all, "relay", core};
+    pair_of_processes raw{all, "script-relay", core};
     auto const times = static_cast<std::size_t>(all.chosen.length.count());  // of half a ms or so each
     relay.run(20);
     raw.run(20);
@@ -93,6 +90,13 @@ void hand_off(stand& all, std::string const& name) {
                   .unit = "us",
                   .baseline = seen.of(1, micros).median,
                   .ratio = seen.ratio(2, 1, micros)});
+}
+
+}  // namespace
+
+void hand_off(stand& all, std::string const& name) {
+    hand_off_on(all, name, all.where.server);
+    if (all.where.distinct()) hand_off_on(all, name + ", server on a core of its own", all.where.client);
 }
 
 }  // namespace lockstep::bench

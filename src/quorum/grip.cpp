@@ -150,13 +150,20 @@ void grip::end_tokens(bool lost) noexcept {
 
 void grip::lose(std::string_view why) noexcept {
     if (phase_ != phase::held) return;
+    bool const by_time = left_ns() <= nanoseconds{0};
     if (!fleet_->is_closing()) log(log_level::warning, fmt::format("the redlock of {} is lost: {}", plan_->name(), why));
     auto const problem = make_error(errc::lease_lost, fmt::format("the redlock of {} is lost: {}", plan_->name(), why));
     for (auto** const one : {&heard_by_, &next_caller_}) {
         if (auto* const by = std::exchange(*one, nullptr)) by->finish(problem);
     }
     end_tokens(true);
-    begin_release();
+    auto const rest = kept_until_ - boot_clock::now();
+    if (!by_time || rest <= nanoseconds{0} || fleet_->is_closing()) return begin_release();
+    // Nodes give it to nobody else until then, so whoever had it has that time to stop.
+    phase_ = phase::lingering;
+    extending_ = false;
+    fleet_->reactor().disarm(limit_);
+    fleet_->reactor().arm(*this, fleet_->reactor().now() + rest);
 }
 
 // ---- extension
@@ -177,6 +184,7 @@ void grip::fire() noexcept {
         released_again_ = true;
         return begin_release();
     }
+    if (phase_ == phase::lingering) return begin_release();
     if (phase_ != phase::held) return;
     if (left_ns() <= nanoseconds{0}) return lose(plan_->how.renew ? "it could not be extended on a majority in time" : "its time is over");
     if (extending_) return schedule();
@@ -234,6 +242,7 @@ void grip::forget(caller const& gone) noexcept {
 
 void grip::release(caller& by) {
     if (phase_ == phase::held && left_ns() <= nanoseconds{0}) lose("its time is over");
+    if (phase_ == phase::lingering) begin_release();  // whoever had it is through
     if (phase_ != phase::held) return by.finish(make_error(errc::lease_lost, fmt::format("the redlock of {} was lost", plan_->name())));
     for (auto** const one : {&heard_by_, &next_caller_}) {
         auto* const other = std::exchange(*one, nullptr);
@@ -252,7 +261,7 @@ void grip::give_back() noexcept {
 }
 
 void grip::begin_release() {
-    bool const held = phase_ == phase::held;
+    bool const held = phase_ == phase::held || phase_ == phase::lingering;
     phase_ = phase::releasing;
     extending_ = false;
     fleet_->reactor().disarm(*this);

@@ -95,7 +95,7 @@ public:
 private:
     friend class leg;
 
-    enum class phase : std::uint8_t { idle, taking, fencing, held, releasing };
+    enum class phase : std::uint8_t { idle, taking, fencing, held, lingering, releasing };
     enum event : std::uint8_t { decided = 1, settled = 2, departed = 4 };
     /// What the answers of a round say besides yes and no.
     struct findings {

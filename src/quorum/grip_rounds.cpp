@@ -142,7 +142,7 @@ void grip::arrive() noexcept {
 void grip::handle(std::uint8_t events) noexcept {
     // The last answer may come home before the one that decided, which another thread brings.
     if ((events & (event::decided | event::settled)) != 0) decide();
-    if ((events & event::departed) != 0 && phase_ == phase::held) give_back();
+    if ((events & event::departed) != 0 && (phase_ == phase::held || phase_ == phase::lingering)) give_back();
     if ((events & event::settled) == 0 || phase_ != phase::releasing) return;
     bool in_doubt = false;
     {
@@ -185,6 +185,7 @@ void grip::decide() noexcept {
         case phase::fencing: return decide_fencing(seen);
         case phase::held: return decide_extension(seen);
         case phase::releasing: return decide_release(seen);
+        case phase::lingering:
         case phase::idle: return;
     }
 }

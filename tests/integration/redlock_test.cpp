@@ -151,12 +151,14 @@ TEST_P(redlock_contract, is_extended_for_as_long_as_it_is_held) {
 
 TEST_P(redlock_contract, ends_before_others_can_have_it_unless_it_is_extended) {
     redlock brief{a, "name", {.ttl = 2s, .renew = false}};
+    auto const begin = now_ms();
     auto held = acquire(brief);
     std::atomic<std::int64_t> told = 0;
     std::stop_callback const hears{held.stop_token(), [&] { told = now_ms(); }};
     auto next = acquire(of_b);
     EXPECT_FALSE(held.valid()) << "two have it";
     auto const taken = now_ms();
+    EXPECT_GE(taken - begin, 1'998) << "the rest of its ttl is there to stop in";
     EXPECT_TRUE(eventually([&] { return told != 0; }));
     EXPECT_LE(told, taken) << "it was told when somebody else had it";
     EXPECT_EQ(ending_of([&] { extend(held, 1s); }).reason, errc::lease_lost);

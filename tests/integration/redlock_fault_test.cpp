@@ -67,6 +67,7 @@ TEST_F(redlock_faults, fails_cleanly_when_most_are_dead_and_recovers_when_they_r
     EXPECT_TRUE(eventually([&] { return risk.stop_requested(); }));
     EXPECT_FALSE(held.valid());
     EXPECT_EQ(ending_of([&] { held.release(); }).reason, errc::lease_lost);
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; })) << "it is gone where they live";
     EXPECT_EQ(ending_of([&] { static_cast<void>(other.try_acquire()); }).reason, errc::unavailable);
     auto few = brief;
     few.attempts = 2;

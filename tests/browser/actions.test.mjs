@@ -1,6 +1,6 @@
 // Acting, and being allowed to: confirmation, audit, tokens, and a server that goes and comes back.
 import assert from 'node:assert/strict';
-import test, { after } from 'node:test';
+import test from 'node:test';
 import { eventually, row, World } from './harness.mjs';
 
 const worlds = [];
@@ -9,9 +9,6 @@ const start = async (options) => {
   worlds.push(world);
   return world;
 };
-after(async () => {
-  for (const world of worlds) await world.end();
-});
 
 test('a forced release is confirmed, done and audited', async () => {
   const world = await start(['--actions']);
@@ -119,4 +116,8 @@ test('it says when Redis is away', async () => {
   await world.redis.kill();
   await page.locator('.banner.trouble').waitFor();
   await eventually(async () => world.problems.length === 0, 'no errors in the page', 1000);
+});
+
+test('everything that was started ends', async () => {
+  for (const world of worlds) await world.end();
 });

@@ -1,13 +1,9 @@
 // Looking: locks come and go by themselves, leases run down, queues are drawn, search and keys work, names are only names.
 import assert from 'node:assert/strict';
-import test, { after, before } from 'node:test';
+import test from 'node:test';
 import { encoded, eventually, row, World } from './harness.mjs';
 
-let world;
-before(async () => {
-  world = await World.start();
-});
-after(() => world?.end());
+const world = await World.start(); // not in a hook: those of a whole file do not run in Node 18.13
 
 test('a lock appears when it is taken and is free when it is released, without a reload', async () => {
   const page = await world.open();
@@ -217,3 +213,5 @@ test('at the width of a phone nothing scrolls sideways', async () => {
 });
 
 test('nothing went wrong in any page', () => assert.deepEqual(world.problems, []));
+
+test('everything that was started ends', () => world.end());

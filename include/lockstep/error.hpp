@@ -25,11 +25,13 @@ enum class errc {
     cancelled,          ///< cancelled by its stop token, its cancellation slot or by closing the client
     server,             ///< the server answered with an error; the message is the server's
     protocol,           ///< the peer sent something that is not RESP, or broke a limit
-    conversion,         ///< the reply is of another type than was asked for
+    conversion,         ///< the reply, or what is kept, is of another type than was asked for
     would_deadlock,     ///< a blocking form was called on the thread that does the I/O
     authentication,     ///< wrong user or password, or no right to log in; not retried
     unsuitable_server,  ///< too old, or configured to evict keys; the message says what to change
     broken_barrier,     ///< a participant died or gave up, so nobody passes the barrier this time
+    stale_fence,        ///< somebody with a larger fence has written since; nothing was written
+    circuit_open,       ///< the circuit breaker is open; the operation was not tried
 };
 
 std::error_category const& error_category() noexcept;
@@ -67,6 +69,8 @@ LOCKSTEP_ERROR(would_deadlock, would_deadlock);
 LOCKSTEP_ERROR(authentication, authentication);
 LOCKSTEP_ERROR(unsuitable_server, unsuitable_server);
 LOCKSTEP_ERROR(broken_barrier, broken_barrier);
+LOCKSTEP_ERROR(stale_fence, stale_fence);
+LOCKSTEP_ERROR(circuit_open, circuit_open);
 #undef LOCKSTEP_ERROR
 
 /// The server's own error. `prefix()` is its first word: "WRONGTYPE", "OOM", "NOPERM", "ERR" and so on.

@@ -1,10 +1,11 @@
 #pragma once
 
-/// Everything but <lockstep/asio.hpp> and <lockstep/metrics.hpp>, which bring Boost.Asio and prometheus-cpp along.
+/// Everything but <lockstep/asio.hpp>, <lockstep/json.hpp> and <lockstep/metrics.hpp>, which bring Boost.Asio, Boost.JSON and prometheus-cpp along.
 
 #include <lockstep/barrier.hpp>
 #include <lockstep/broadcast_event.hpp>
 #include <lockstep/client.hpp>
+#include <lockstep/codec.hpp>
 #include <lockstep/counting_semaphore.hpp>
 #include <lockstep/election.hpp>
 #include <lockstep/embedded_server.hpp>

@@ -21,6 +21,8 @@ char const* words(errc code) {
         case errc::authentication: return "authentication failed";
         case errc::unsuitable_server: return "unsuitable server";
         case errc::broken_barrier: return "broken barrier";
+        case errc::stale_fence: return "stale fence";
+        case errc::circuit_open: return "circuit open";
     }
     return "unknown error";
 }
@@ -63,6 +65,8 @@ void throw_error(errc code, std::string const& message) {
         case errc::authentication: throw authentication_error(message);
         case errc::unsuitable_server: throw unsuitable_server_error(message);
         case errc::broken_barrier: throw broken_barrier_error(message);
+        case errc::stale_fence: throw stale_fence_error(message);
+        case errc::circuit_open: throw circuit_open_error(message);
     }
     throw error(code, message);
 }

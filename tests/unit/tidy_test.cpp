@@ -69,7 +69,7 @@ std::size_t layer_of(std::string_view folder) {
 }
 
 // Public headers whose point is to bring in a foreign library.
-constexpr std::array<std::string_view, 2> heavy_headers{"asio.hpp", "metrics.hpp"};
+constexpr std::array<std::string_view, 3> heavy_headers{"asio.hpp", "json.hpp", "metrics.hpp"};
 
 bool is_heavy(std::string_view header) {
     return std::find(heavy_headers.begin(), heavy_headers.end(), header) != heavy_headers.end();

@@ -109,6 +109,7 @@ class consumer {
 public:
     /// Begins at once, be the server there or not. Throws `invalid_argument_error` for bad names and options out of range.
     consumer(client& by, std::string_view stream, delivery_handler handler, consumer_options options);
+    explicit consumer(std::shared_ptr<detail::consumer_state> state) noexcept;
     consumer(consumer&&) noexcept = default;
     consumer& operator=(consumer&&) noexcept;
     /// As `stop`. On an I/O thread, where it can't wait, it only lets it end: await `async_stop` before.

@@ -36,6 +36,7 @@ namespace lockstep {
 
 namespace detail {
 class durable_listening;
+struct stream_state;
 using entry_handler = std::function<void(stream_entry const&)>;
 
 template <class T, class Codec, class F>
@@ -110,7 +111,7 @@ private:
     task<durable_subscription> async_subscribe_entries(std::string_view pattern, detail::entry_handler handler, durable_subscribe_options options);
 
     stream stream_;
-    client* by_;
+    std::shared_ptr<detail::stream_state> state_;  // of that stream
 };
 
 template <class T, class Codec, class F>

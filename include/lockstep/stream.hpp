@@ -56,6 +56,7 @@ public:
 
     /// Does not ask the server.
     stream(client& by, std::string_view name, stream_options options = {});
+    explicit stream(std::shared_ptr<detail::stream_state> state) noexcept : state_(std::move(state)) {}
 
     std::string const& name() const noexcept;
     std::string const& key() const noexcept;
@@ -141,7 +142,6 @@ public:
     task<std::vector<stream_group>> async_groups() const;
 
 private:
-    explicit stream(std::shared_ptr<detail::stream_state> state) noexcept : state_(std::move(state)) {}
     template <class T>
     T wait(task<T> work, std::stop_token token = {}) const;
 

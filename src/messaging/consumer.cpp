@@ -56,12 +56,16 @@ task<consumer_backlog> ask_backlog(std::shared_ptr<detail::consumer_state> self)
 
 }  // namespace
 
-consumer::consumer(client& by, std::string_view stream, delivery_handler handler, consumer_options options) {
-    detail::keyed const at{by, stream, "stream"};
+std::shared_ptr<detail::consumer_state> detail::begin_consumer(keyed at, delivery_handler handler, consumer_options options) {
     options = checked(at, handler, std::move(options));
-    state_ = std::make_shared<detail::consumer_state>(at, std::move(handler), std::move(options));
-    state_->begin();
+    auto made = std::make_shared<consumer_state>(std::move(at), std::move(handler), std::move(options));
+    made->begin();
+    return made;
 }
+
+consumer::consumer(client& by, std::string_view stream, delivery_handler handler, consumer_options options)
+    : consumer(detail::begin_consumer(detail::keyed{by, stream, "stream"}, std::move(handler), std::move(options))) {}
+consumer::consumer(std::shared_ptr<detail::consumer_state> state) noexcept : state_(std::move(state)) {}
 
 consumer& consumer::operator=(consumer&& other) noexcept {
     std::swap(state_, other.state_);

@@ -172,4 +172,7 @@ private:
     std::vector<std::thread> threads_;
 };
 
+/// Checks the options and begins. Throws `invalid_argument_error`.
+std::shared_ptr<consumer_state> begin_consumer(keyed at, delivery_handler handler, consumer_options options);
+
 }  // namespace lockstep::detail

@@ -107,7 +107,8 @@ TEST_P(event_bus_contract, hears_by_pattern) {
     publish(b, all_b, "users.created", std::string{"2"});
     publish(b, all_b, "orders.{x}%", std::string{"3"});
     ASSERT_TRUE(eventually([&] { return heard.all().size() == 2; }));
-    EXPECT_THAT(heard.all(), ElementsAre("orders.created 1", "orders.{x}% 3"));
+    // In a Cluster they come by different nodes: only those of one channel have an order.
+    EXPECT_THAT(heard.all(), testing::UnorderedElementsAre("orders.created 1", "orders.{x}% 3"));
 }
 
 TEST_P(event_bus_contract, ends_with_its_scope) {

@@ -244,7 +244,7 @@ task<void> consumer_state::try_again(std::shared_ptr<consumer_state> self, std::
             if (problem) {
                 one->where = place::again;
                 self->again_.emplace(clock::now() + between(50ms, 150ms), one);
-            } else if (std::find(lost.begin(), lost.end(), one->id) != lost.end()) {
+            } else if (self->ended_ || std::find(lost.begin(), lost.end(), one->id) != lost.end()) {
                 self->drop(one->id);
             } else {
                 ++one->what.deliveries;

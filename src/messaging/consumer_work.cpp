@@ -75,6 +75,7 @@ void consumer_state::drop(entry_number id) { held_.erase(id); }
 
 void consumer_state::accept(std::vector<found> entries, bool recovered) {
     std::unique_lock guard{mutex_};
+    if (ended_) return;  // nobody works any more: they stay pending
     auto const now = clock::now();
     for (auto& one : entries) {
         auto const id = entry_number::of(one.id);

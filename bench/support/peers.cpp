@@ -26,30 +26,33 @@ std::string address_of(server const& node) {
 
 }  // namespace
 
-bool peer_kit::install() try {
-    if (there_) return *there_;
-    there_ = false;
+bool peer_kit::install(std::string const& folder) try {
     namespace files = std::filesystem;
     directory_ = (files::read_symlink("/proc/self/exe").parent_path().parent_path() / "peers").string();
+    if (auto const known = there_.find(folder); known != there_.end()) return known->second;
+    there_[folder] = false;
+    auto const place = folder.empty() ? directory_ : directory_ + '/' + folder;
     auto const core = stand_.where.client;
     run_tool({"node", "--version"}, core);
-    if (!files::exists(directory_ + "/node_modules/.package-lock.json")) {
+    if (!files::exists(place + "/node_modules/.package-lock.json")) {
         stand_.chosen.progress("nothing yet: installing the peers");
-        run_tool({"timeout", "20", "npm", "ci", "--prefix", directory_, "--no-audit", "--no-fund", "--loglevel=error"},
+        run_tool({"timeout", folder.empty() ? "20" : "60", "npm", "ci", "--prefix", place, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"},
                  core);
     }
-    return *(there_ = true);
+    return there_[folder] = true;
 } catch (std::exception const& problem) {
     why_ = fmt::format("peer not available ({})", problem.what());
     fmt::print(stderr, "{}\n", why_);
     return false;
 }
 
-std::unique_ptr<crew> peer_kit::start(std::string const& library, std::vector<server*> const& nodes, int core) {
-    if (!install()) return {};
+std::unique_ptr<crew> peer_kit::start(std::string const& library, std::vector<server*> const& nodes, int core,
+                                      std::string const& script) {
+    auto const slash = script.find('/');
+    if (!install(slash == std::string::npos ? std::string{} : script.substr(0, slash))) return {};
     std::string all;
     for (auto* const one : nodes) all += (all.empty() ? "" : ",") + address_of(*one);
-    return std::make_unique<crew>(std::vector<std::string>{"node", directory_ + "/peer.js", library, all}, 1, core);
+    return std::make_unique<crew>(std::vector<std::string>{"node", directory_ + '/' + script, library, all}, 1, core);
 }
 
 std::optional<peer> peer_kit::best(job what, std::size_t processes, int core, best_by figure) {

@@ -6,6 +6,7 @@
 #include "support/stand.hpp"
 #include "support/crew.hpp"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,14 +30,15 @@ public:
     enum class best_by { rate, wait };
     std::optional<peer> best(job what, std::size_t processes, int core, best_by figure);
     /// One library over these servers, without trying others or delays. Null: there are no peers.
-    std::unique_ptr<crew> start(std::string const& library, std::vector<server*> const& nodes, int core);
+    /// `script`: by which it is run; what it needs is installed beside it.
+    std::unique_ptr<crew> start(std::string const& library, std::vector<server*> const& nodes, int core, std::string const& script = "peer.js");
     std::string const& why() const noexcept { return why_; }
 
 private:
-    bool install();
+    bool install(std::string const& folder = {});
 
     stand& stand_;
-    std::optional<bool> there_;
+    std::map<std::string, bool> there_;  // by folder
     std::string directory_;
     std::string why_;
 };

@@ -1,0 +1,105 @@
+// One process of a queue of Node for bench_messaging, which starts it, tells it by lines on stdin what to run, and reads a line of results.
+//
+//   node queue_peer.js <bullmq | bee-queue> <port or socket>
+//   stdin   <add | bulk | work> <unused> <in flight> <start, monotonic ms> <length, ms>
+//   stdout  ready, then for each line <items> <seconds> <items> <items> 0
+//
+// add: one by one, so many in flight. bulk: 100 at once, one call after the other. work: items that were added before are taken, handled by a
+// function that does nothing, and done, by one worker with so much concurrency. What is done is removed, as here.
+
+'use strict';
+
+const readline = require('readline');
+
+const [library, where] = process.argv.slice(2);
+const connection = /^\d+$/.test(where) ? {port: Number(where), host: '127.0.0.1'} : {path: where};
+const payload = {text: 'x'.repeat(22)};  // 32 bytes, as JSON
+const now = () => Number(process.hrtime.bigint()) / 1e6;
+const name = 'peer';
+
+const libraries = {
+    bullmq() {
+        const {Queue, Worker} = require('bullmq');
+        const options = {removeOnComplete: true, removeOnFail: true};
+        const queue = new Queue(name, {connection});
+        return {
+            ready: () => queue.waitUntilReady(),
+            add: () => queue.add('job', payload, options),
+            bulk: () => queue.addBulk(Array.from({length: 100}, () => ({name: 'job', data: payload, opts: options}))),
+            clear: () => queue.obliterate({force: true}),
+            async work(concurrency, done) {
+                const worker = new Worker(name, async () => done(), {connection, concurrency});
+                await worker.waitUntilReady();
+                return () => worker.close(true);
+            },
+        };
+    },
+    'bee-queue'() {
+        const Queue = require('bee-queue');
+        const open = (isWorker) => new Queue(name, {
+            redis: connection, isWorker, getEvents: false, sendEvents: false, storeJobs: false, removeOnSuccess: true, activateDelayedJobs: false,
+        });
+        const queue = open(false);
+        return {
+            ready: () => queue.ready(),
+            add: () => queue.createJob(payload).save(),
+            bulk: () => queue.saveAll(Array.from({length: 100}, () => queue.createJob(payload))),
+            clear: () => queue.destroy(),
+            async work(concurrency, done) {
+                const worker = open(true);
+                await worker.ready();
+                worker.process(concurrency, async () => done());
+                return () => worker.close(1000).catch(() => {});
+            },
+        };
+    },
+};
+
+const peer = libraries[library]();
+
+async function repeat(what, each, inFlight, end) {
+    let count = 0;
+    const one = async () => {
+        while (now() < end) {
+            await what();
+            count += each;
+        }
+    };
+    await Promise.all(Array.from({length: inFlight}, one));
+    return count;
+}
+
+async function work(inFlight, length) {
+    for (let i = 0; i !== Math.ceil(length / 5); ++i) await peer.bulk();  // more than it can do in that time
+    const total = Math.ceil(length / 5) * 100;
+    let count = 0;
+    let over;
+    const all = new Promise((resolve) => (over = resolve));
+    const begun = now();
+    const stop = await peer.work(inFlight, () => ++count === total && over());
+    await Promise.race([all, new Promise((resolve) => setTimeout(resolve, length))]);
+    const result = [count, (now() - begun) / 1000];
+    await stop();
+    return result;
+}
+
+async function run(mode, unused, inFlight, start, length) {
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, start - now())));
+    let count;
+    let seconds;
+    if (mode === 'work') {
+        [count, seconds] = await work(inFlight, length);
+    } else {
+        const begun = now();
+        count = mode === 'add' ? await repeat(peer.add, 1, inFlight, begun + length) : await repeat(peer.bulk, 100, 1, begun + length);
+        seconds = (now() - begun) / 1000;
+    }
+    await peer.clear();
+    console.log([count, seconds, count, count, 0].join(' '));
+}
+
+readline.createInterface({input: process.stdin}).on('line', (line) => {
+    const [mode, ...numbers] = line.split(' ');
+    run(mode, ...numbers.map(Number)).catch((problem) => (console.error(problem), process.exit(1)));
+}).on('close', () => process.exit(0));
+peer.ready().then(() => console.log('ready'));

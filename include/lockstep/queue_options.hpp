@@ -1,0 +1,65 @@
+#pragma once
+
+/// The options of `queue` and `work_stealing_queue`, and what they tell.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace lockstep {
+
+/// How a queue behaves for this object. All who use a queue should use the same.
+struct queue_options {
+    /// How long an item is left with who took it, without a word from it; then it comes back. 20 ms to 24 h.
+    std::chrono::milliseconds visibility{30'000};
+    /// Prolong that while the item is held here, every third of it.
+    bool renew = true;
+    /// An item that came back so often goes to the dead letters instead. 1 to 1,000,000.
+    std::int32_t max_deliveries = 10;
+    /// How many items may wait, those that are put off included and those that are held not; 0: any number.
+    std::int64_t max_length = 0;
+    /// How many dead letters are kept: the youngest. 1 to 1,000,000.
+    std::int64_t max_dead = 1'000;
+    /// False: what is taken is gone, as by BLPOP. No lease, nothing to acknowledge, and nothing comes back.
+    bool reliable = true;
+    /// How long the queue is remembered when it is empty and nobody uses it. Items do not expire. 1 s or more.
+    std::chrono::milliseconds retention{3'600'000};
+};
+
+/// How an item is enqueued.
+struct enqueue_options {
+    /// Nobody gets it before this time is over.
+    std::chrono::milliseconds delay{0};
+    /// Larger ones are taken before smaller ones. -1,000,000 to 1,000,000.
+    std::int32_t priority = 0;
+    /// While an item with this key waits or is held, another one is not enqueued. 0 to 512 bytes; empty: none.
+    std::string_view key{};
+    /// Nor for this long after the item was done. Counts only with a key.
+    std::chrono::milliseconds key_window{0};
+};
+static_assert(std::is_trivially_destructible_v<queue_options> && std::is_trivially_destructible_v<enqueue_options>);
+
+/// What became of an item that was enqueued.
+struct enqueued {
+    std::string id;      ///< of this one, or of the one that has its key
+    bool is_new = true;  ///< false: there is one with its key already, so this one was left out
+};
+
+struct queue_counts {
+    std::int64_t ready = 0;    ///< to be taken
+    std::int64_t delayed = 0;  ///< put off
+    std::int64_t held = 0;     ///< taken, and not acknowledged yet
+    std::int64_t dead = 0;     ///< dead letters
+};
+
+/// How `consume` works.
+struct consume_options {
+    std::size_t concurrency = 1;                  ///< how many handlers at once. 1 to 10,000; threads: 1 to 1,000
+    std::chrono::milliseconds backoff{1'000};     ///< how long an item waits whose handler threw; doubled with each delivery
+    std::chrono::milliseconds max_backoff{60'000};  ///< at most
+};
+static_assert(std::is_trivially_destructible_v<consume_options>);
+
+}  // namespace lockstep

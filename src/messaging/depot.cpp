@@ -1,0 +1,248 @@
+#include "messaging/depot.hpp"
+
+#include "lease/hub.hpp"
+#include "messaging/queue_house.hpp"
+#include "scripts/all.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace lockstep::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds claim_window = 500ms;  // who was told of items has taken them by then, or is dead
+constexpr std::chrono::milliseconds longest_budget = 5s;   // a command that was given up can run so much later at most
+
+}  // namespace
+
+// ---- signals
+
+void depot_signal::raise() noexcept {
+    if (std::exchange(raised_, true)) return;
+    waited_ = false;
+    if (!depot_.owner()->home().hand_in(*this)) raised_ = false;
+}
+
+void depot_signal::arrive() noexcept {
+    // Behind all who come in this turn, and behind those whom these resume.
+    if (!std::exchange(waited_, true)) {
+        if (!depot_.owner()->home().hand_in(*this)) raised_ = false;
+        return;
+    }
+    raised_ = false;
+    (depot_.*what_)();
+}
+
+// ---- the depot
+
+std::shared_ptr<depot> depot::make(client& by, std::string_view name, queue_options const& how, lane_options const& lane) {
+    auto made = std::make_shared<depot>(by, name, how, lane);
+    queue_house::of(*made->owner()).add(made);
+    return made;
+}
+
+depot::depot(client& by, std::string_view name, queue_options const& how, lane_options const& lane)
+    : what_(by, name, lane.lane.empty() ? "queue" : "stealing"), how_(how), lane_(lane.lane), steals_half_(lane.steals_half),
+      hub_(engine::hub::of(*what_.owner())), clock_(owner()->is_cluster() ? nullptr : &hub_.offset_ms),
+      channel_(what_.key().substr(0, what_.key().rfind(':')) + ":wake:") {
+    rules_ = fmt::format("{} {} {} {} {} {} {}", owner()->is_cluster() ? "SPUBLISH" : "PUBLISH", how_.retention.count(),
+                         how_.reliable ? how_.visibility.count() : 0, how_.max_deliveries, how_.max_dead, how_.max_length, channel_);
+    auto const ready = lane_.empty() ? what_.key_of("ready") : lane_key(lane_);
+    // In the order of the scripts.
+    pull_keys_ = {what_.key(), ready};
+    for (auto const* const part : {"ranked", "later", "held", "items", "dedup", "recent", "dead", "waiting"}) {
+        pull_keys_.push_back(what_.key_of(part));
+    }
+    pull_keys_.push_back(what_.key_of(lane_.empty() ? "room" : "lanes"));
+    push_keys_ = {what_.key(), ready};
+    if (lane_.empty()) {
+        for (auto const* const part : {"ranked", "later", "dedup", "recent", "waiting", "room"}) push_keys_.push_back(what_.key_of(part));
+    } else {
+        for (auto const* const part : {"lanes", "waiting"}) push_keys_.push_back(what_.key_of(part));
+    }
+}
+
+depot::~depot() {
+    if (!owner()->same_process()) return;
+    home().in_turn([this] {
+        for (auto* const one : {&pull_signal_, &look_timer_, &keeper_, &push_signal_, &room_timer_, &nudge_timer_}) {
+            home().take_back(*one);
+            home().disarm(*one);
+        }
+        if (listening_) {
+            auto const kind = owner()->is_cluster() ? redis::channel_kind::shard : redis::channel_kind::plain;
+            owner()->way()->listening().remove(kind, channel_ + pull_session_.id, *this);
+        }
+        // No call is under way, or it would keep this.
+        if (!pull_session_.id.empty()) hub_.sessions().give_back(std::move(pull_session_));
+        if (!push_session_.id.empty()) hub_.sessions().give_back(std::move(push_session_));
+    });
+}
+
+bool depot::is_connected() const noexcept { return hub_.is_connected(); }
+
+std::string depot::lane_key(std::string_view lane) const { return what_.key_of("lane:" + std::string{lane}); }
+
+std::int64_t depot::latest() const noexcept { return clock_.now() + longest_budget.count(); }
+
+task<reply> depot::run(scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words) {
+    hub_.register_client();
+    std::array<std::string_view, 16> views;
+    for (std::size_t i = 0; i != keys.size(); ++i) views[i] = keys[i];
+    return what_.run(script, {views.data(), keys.size()}, words, {});
+}
+
+std::string const& depot::name_here() {
+    if (pull_session_.id.empty()) {
+        pull_session_ = hub_.sessions().borrow();
+        pull_keys_.push_back(what_.key_of("call:" + pull_session_.id));
+    }
+    return pull_session_.id;
+}
+
+// ---- what the server tells
+
+void depot::listen() noexcept {
+    if (std::exchange(listening_, true)) return;
+    auto const kind = owner()->is_cluster() ? redis::channel_kind::shard : redis::channel_kind::plain;
+    owner()->way()->listening().add(kind, channel_ + pull_session_.id, *this);
+}
+
+void depot::message(std::string_view, std::string_view payload) noexcept {
+    if (payload == "r") {
+        registered_ = quiet_ = false;
+        if (!takers_.empty()) look_again();
+    } else if (payload == "m") {
+        look_for_room();
+    } else if (payload.starts_with('d') && !takers_.empty()) {
+        std::int64_t ms = 0;
+        std::from_chars(payload.data() + 1, payload.data() + payload.size(), ms);
+        next_look_ = std::min(next_look_, home().now() + milliseconds{ms});
+        if (!pulling_) home().arm(look_timer_, next_look_);
+    }
+}
+
+void depot::subscribed() noexcept {
+    quiet_ = false;
+    if (!takers_.empty()) look_again();
+    if (full_) look_for_room();
+}
+
+void depot::refused(errc reason, std::string_view why) noexcept {
+    if (reason != errc::cancelled) log(log_level::error, fmt::format("no wake-ups for '{}': {}", what_.name(), why));
+}
+
+task<void> depot::say_leave(std::string waiting, std::string name, std::string_view word) {
+    std::array<std::string, 4> const keys{what_.key(), what_.key_of(lane_.empty() ? "ready" : "lanes"), what_.key_of("ranked"),
+                                         std::move(waiting)};
+    std::array<argument, 3> const words{name, rules_, word};
+    auto request = run(scripts::queue_leave, keys, words);
+    co_await std::move(request);
+}
+
+void depot::see_to(task<void> work) noexcept {
+    ++owed_;
+    start(std::move(work), [self = shared_from_this()](std::exception_ptr) {
+        --self->owed_;  // what the server still knows of us is passed over by whoever tells us something
+        self->ended();
+    });
+}
+
+// ---- those who were told of items, and died
+
+void depot::look_after() noexcept {
+    auto const self = weak_from_this().lock();
+    if (self && !closing_) see_to(nudge(self));
+}
+
+task<void> depot::nudge(std::shared_ptr<depot> self) {
+    std::array<std::string, 3> const keys{self->what_.key_of(self->lane_.empty() ? "ready" : "lanes"), self->what_.key_of("ranked"), self->what_.key_of("waiting")};
+    std::array<argument, 1> const words{self->rules_};
+    auto request = self->run(scripts::queue_nudge, keys, words);
+    auto const said = co_await std::move(request);
+    if (said.integer() > 0) self->home().arm(self->nudge_timer_, self->home().now() + claim_window);
+}
+
+// ---- the end
+
+void depot::enter(flusher& who) noexcept {
+    flushers_.push_back(who);
+    if (!pulling_) rest_pulling();
+}
+
+void depot::dismiss(std::atomic<bool> const* stopping) noexcept {
+    for (auto at = takers_.begin(); at != takers_.end();) {
+        auto& one = *at++;
+        if (one.stopping == stopping) one.finish({});
+    }
+    if (takers_.empty() && !pulling_) rest_pulling();
+}
+
+void depot::close(std::function<void()> done) noexcept {
+    closing_ = true;
+    closed_ = std::move(done);
+    auto const self = shared_from_this();
+    while (!takers_.empty()) takers_.front().fail(errc::cancelled, "the client was closed");
+    while (!shipments_.empty()) {
+        auto& one = shipments_.front();
+        leave(one);
+        one.fail(errc::cancelled, "the client was closed");
+    }
+    while (!holding_.empty()) {
+        auto const one = holding_.front().shared_from_this();
+        one->lose();
+        one->now = held_item::state::judged;
+        judge({.of = one, .what = verdict::kind::nack, .reason = "the client was closed"});
+    }
+    if (pulling_) return;
+    go_pulling();  // and not with the others of this turn, which may be the last
+}
+
+void depot::ended() noexcept {
+    if (closing_ && !pulling_ && owed_ == 0 && closed_) std::exchange(closed_, nullptr)();
+}
+
+// ---- who waits
+
+std::shared_ptr<core> const& taker::owner() const noexcept { return depot_->owner(); }
+void taker::enter() { depot_->enter(*this); }
+void taker::leave() noexcept { depot_->leave(*this); }
+taker::~taker() {
+    withdraw();
+    if (!got || !owner()->same_process()) return;
+    owner()->home().in_turn([this] {
+        got->now = held_item::state::judged;
+        depot_->judge({.of = std::move(got), .what = verdict::kind::unused});
+    });
+}
+
+std::shared_ptr<core> const& shipment::owner() const noexcept { return depot_->owner(); }
+void shipment::enter() { depot_->enter(*this); }
+void shipment::leave() noexcept { depot_->leave(*this); }
+
+std::shared_ptr<core> const& settling::owner() const noexcept { return what_.of->at->owner(); }
+void settling::enter() {
+    auto& item = *what_.of;
+    bool const is_end = what_.what != verdict::kind::extend;
+    auto expected = held_item::state::held;
+    if (is_end ? !item.now.compare_exchange_strong(expected, held_item::state::judged) : item.now != expected) {
+        return fail(errc::not_held, fmt::format("item {} of '{}' was acknowledged or given back already", item.id, item.at->what().name()));
+    }
+    item.heard_by = this;
+    item.at->judge(what_);
+}
+void settling::time_is_over() noexcept { fail(errc::indeterminate, "what became of the item is not known: the server did not answer in time"); }
+
+std::shared_ptr<core> const& flusher::owner() const noexcept { return depot_->owner(); }
+void flusher::enter() { depot_->enter(*this); }
+
+}  // namespace lockstep::detail

@@ -1,0 +1,202 @@
+#pragma once
+
+// What this process has to do with one queue, through one object: who wants items, what is to be enqueued, what is held.
+//
+// There are two pumps, one for each direction, with at most one call under way each. What is asked meanwhile is gathered and leaves
+// with the next call, all of it together; a single request leaves at once. A call carries the sequence of its caller, so that it is done
+// once however often it is sent. A pull that is not answered is sent again as it is: what it took is not lost.
+//
+// Nobody polls: when there is nothing, the pull leaves our name at the server, and the next one who enqueues has us told. The push is a
+// hint. Who was told and died leaves items lying: whoever enqueued looks once more after the claim window, and has the next one told.
+// In turns, except construction and destruction.
+
+#include "core/keyed.hpp"
+#include "lease/server_clock.hpp"
+#include "lease/session_pool.hpp"
+#include "messaging/queue_waiters.hpp"
+#include "messaging/queue_wire.hpp"
+#include "redis/subscriptions.hpp"
+
+#include <lockstep/detail/raw_queue.hpp>
+
+#include <boost/intrusive/list.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::engine {
+class hub;
+}
+
+namespace lockstep::detail {
+
+/// Calls a member of its depot: at a time, or once all who come in this turn have come.
+class depot_signal final : public redis::arrival {
+public:
+    depot_signal(depot& of, void (depot::*what)() noexcept) noexcept : depot_(of), what_(what) {}
+    void raise() noexcept;  ///< at the end of the turn, unless it is going to be already
+
+private:
+    void arrive() noexcept override;
+    void fire() noexcept override { (depot_.*what_)(); }
+
+    depot& depot_;
+    void (depot::*what_)() noexcept;
+    bool raised_ = false;
+    bool waited_ = false;
+};
+
+class depot final : public std::enable_shared_from_this<depot>, redis::listener {
+public:
+    using clock = redis::reactor::clock;
+    using milliseconds = std::chrono::milliseconds;
+
+    static std::shared_ptr<depot> make(client& by, std::string_view name, queue_options const& how, lane_options const& lane);
+    depot(client& by, std::string_view name, queue_options const& how, lane_options const& lane);
+    ~depot();
+
+    keyed const& what() const noexcept { return what_; }
+    queue_options const& how() const noexcept { return how_; }
+    std::string const& rules() const noexcept { return rules_; }
+    std::string const& lane() const noexcept { return lane_; }
+    std::shared_ptr<core> const& owner() const noexcept { return what_.owner(); }
+    bool is_connected() const noexcept;
+    std::string lane_key(std::string_view lane) const;
+
+    void enter(taker& who) noexcept;
+    void leave(taker& who) noexcept;
+    void enter(shipment& what);
+    void leave(shipment& what) noexcept;
+    void enter(flusher& who) noexcept;
+    void judge(verdict what);
+    /// Those whose `stopping` this is do not wait any more.
+    void dismiss(std::atomic<bool> const* stopping) noexcept;
+    /// `done` when what is held was given back.
+    void close(std::function<void()> done) noexcept;
+
+private:
+    friend class depot_signal;
+    template <class Waiter>
+    using list_of = boost::intrusive::list<Waiter, boost::intrusive::base_hook<redis::list_hook>, boost::intrusive::constant_time_size<false>>;
+    using held_list = boost::intrusive::list<held_item, boost::intrusive::base_hook<held_hook>>;
+
+    struct pull_call {
+        std::int64_t sequence = 0;
+        std::vector<verdict> verdicts;  // those that are done first
+        std::size_t acks = 0;
+        std::size_t want = 0;
+        std::uint64_t covered = 0;  // how many takers had come
+        bool waits = false;
+        std::string victim;
+        base::boot_clock::time_point sent{};
+        clock::time_point begun{};
+    };
+    struct push_call {
+        struct parcel {
+            shipment* from;
+            std::size_t index;
+        };
+        std::int64_t sequence = 0;
+        std::string lane;
+        std::vector<std::string> words;  // options and payload of each
+        std::vector<parcel> parcels;
+        bool waits = false;
+
+        std::vector<shipment*> senders() const;  // who still waits for it
+    };
+
+    // depot.cpp
+    redis::reactor& home() const noexcept { return owner()->home(); }
+    engine::hub& hub() const noexcept { return hub_; }
+    std::int64_t latest() const noexcept;
+    void listen() noexcept;
+    std::string const& name_here();
+    task<reply> run(scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words);
+    task<void> say_leave(std::string waiting, std::string name, std::string_view word);
+    void see_to(task<void> work) noexcept;
+    void look_after() noexcept;
+    static task<void> nudge(std::shared_ptr<depot> self);
+    void message(std::string_view channel, std::string_view payload) noexcept override;
+    void subscribed() noexcept override;
+    void interrupted() noexcept override {}
+    void refused(errc reason, std::string_view why) noexcept override;
+    void ended() noexcept;
+
+    // depot_pull.cpp
+    void go_pulling() noexcept;
+    void look_again() noexcept;
+    void prolong() noexcept;
+    bool has_to_pull() const noexcept;
+    pull_call next_pull();
+    task<reply> ask(pull_call const& what);
+    bool pulled(pull_call& what, reply const& said);
+    bool pull_failed(pull_call& what, errc reason, std::string const& why) noexcept;
+    void settled(verdict& what, bool is_lost, base::boot_clock::time_point sent) noexcept;
+    void failed(verdict& what, std::exception_ptr why) noexcept;
+    void let_go(held_item& what) noexcept;
+    void rest_pulling() noexcept;
+    static root pull_all(std::shared_ptr<depot> self);
+
+    // depot_push.cpp
+    void go_pushing() noexcept;
+    void look_for_room() noexcept;
+    bool has_to_push() const noexcept;
+    push_call next_push();
+    task<reply> ask(push_call const& what);
+    bool pushed(push_call& what, reply const& said);
+    void push_failed(push_call& what, errc reason, std::string const& why) noexcept;
+    void rest_pushing() noexcept;
+    static root push_all(std::shared_ptr<depot> self);
+
+    keyed what_;
+    queue_options how_;
+    std::string lane_;
+    bool steals_half_ = true;
+    engine::hub& hub_;
+    engine::server_clock clock_;
+    std::string channel_;
+    std::string rules_;
+    engine::session pull_session_;
+    engine::session push_session_;
+    bool listening_ = false;
+    bool closing_ = false;
+    std::function<void()> closed_;
+    int owed_ = 0;  // what must have been said before the client closes
+    std::vector<std::string> pull_keys_;
+    std::vector<std::string> push_keys_;
+
+    list_of<taker> takers_;
+    list_of<flusher> flushers_;
+    held_list holding_;
+    std::deque<verdict> verdicts_;
+    std::uint64_t entries_ = 0;
+    bool pulling_ = false;
+    bool look_ = false;        // it is time to ask for items
+    bool quiet_ = false;       // the last answer had none, and nothing was told since
+    bool registered_ = false;  // our name may be at the server
+    std::string victim_;
+    clock::time_point next_look_{};
+    clock::time_point last_contact_{};
+    depot_signal pull_signal_{*this, &depot::go_pulling};
+    depot_signal look_timer_{*this, &depot::look_again};
+    depot_signal keeper_{*this, &depot::prolong};
+
+    list_of<shipment> shipments_;
+    push_call* pushing_what_ = nullptr;
+    bool pushing_ = false;
+    bool send_ = false;  // it is time to send what there is
+    bool full_ = false;  // there is no room, and we will be told
+    depot_signal push_signal_{*this, &depot::go_pushing};
+    depot_signal room_timer_{*this, &depot::look_for_room};
+    depot_signal nudge_timer_{*this, &depot::look_after};
+};
+
+}  // namespace lockstep::detail

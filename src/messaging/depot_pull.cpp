@@ -1,0 +1,310 @@
+// How items are taken, and what became of them is told.
+#include "base/random.hpp"
+#include "lease/hub.hpp"
+#include "lease/pause.hpp"
+#include "messaging/depot.hpp"
+#include "scripts/all.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t most_at_once = 250;       // to be taken in one call
+constexpr std::size_t most_verdicts = 1000;     // in one call
+constexpr std::chrono::milliseconds look_every = 30s;
+constexpr std::chrono::milliseconds retry_delay = 20ms;
+constexpr std::chrono::seconds longest_try = 60s;  // the server remembers a call for longer (queue_once.lua)
+
+std::exception_ptr lost_error(depot const& at, held_item const& what) {
+    return make_error(errc::lease_lost, fmt::format("item {} of '{}': its lease had ended, and it is not ours any more", what.id, at.what().name()));
+}
+
+}  // namespace
+
+// ---- who wants items, and what is said of them
+
+void depot::enter(taker& who) noexcept {
+    if (closing_ || owner()->closed()) return who.fail(errc::cancelled, "the client is closed");
+    if (who.stopping != nullptr && *who.stopping) return who.finish({});
+    who.entry = ++entries_;
+    takers_.push_back(who);
+    if (!who.once && quiet_) {
+        if (!pulling_) rest_pulling();
+        return;
+    }
+    look_ = true;
+    pull_signal_.raise();
+}
+
+void depot::leave(taker& who) noexcept {
+    who.unlink();
+    if (takers_.empty() && !pulling_) rest_pulling();
+}
+
+void depot::judge(verdict what) {
+    auto& item = *what.of;
+    if (what.what != verdict::kind::extend) let_go(item);
+    if (owner()->closed() && !closing_) return failed(what, make_error(errc::cancelled, "the client is closed"));
+    verdicts_.push_back(std::move(what));
+    if (!closing_) pull_signal_.raise();
+}
+
+void depot::let_go(held_item& what) noexcept {
+    if (!what.held_hook::is_linked()) return;
+    holding_.erase(holding_.iterator_to(what));
+    what.kept.reset();
+}
+
+void depot::look_again() noexcept {
+    if (takers_.empty()) return;
+    look_ = true;
+    pull_signal_.raise();
+}
+
+void depot::prolong() noexcept {
+    for (auto at = holding_.begin(); at != holding_.end();) {
+        auto const one = (at++)->shared_from_this();
+        if (one->is_valid()) {
+            verdicts_.push_back({.of = one, .what = verdict::kind::extend, .time = how_.visibility, .is_ours = true});
+        } else {
+            one->lose();  // it is not taken again silently
+            let_go(*one);
+        }
+    }
+    if (holding_.empty()) return;
+    home().arm(keeper_, home().now() + how_.visibility / 3);
+    pull_signal_.raise();
+}
+
+// ---- the pump
+
+void depot::go_pulling() noexcept {
+    if (pulling_) return;
+    auto self = weak_from_this().lock();
+    if (!self) return;
+    pulling_ = true;
+    pull_all(std::move(self));
+}
+
+bool depot::has_to_pull() const noexcept { return !verdicts_.empty() || (look_ && !takers_.empty()); }
+
+root depot::pull_all(std::shared_ptr<depot> self) {
+    auto& me = *self;
+    while (me.has_to_pull()) {
+        auto call = me.next_pull();
+        for (bool again = true; again;) {
+            errc reason{};
+            std::string why;
+            try {
+                auto request = me.ask(call);
+                auto const said = co_await std::move(request);
+                again = !me.pulled(call, said);
+                continue;
+            } catch (error const& problem) {
+                reason = problem.reason();
+                why = problem.what();
+            }
+            again = me.pull_failed(call, reason, why);
+            if (!again) break;
+            try {
+                engine::pause rest{me.owner(), retry_delay};
+                co_await rest;
+            } catch (error const&) {
+                me.pull_failed(call, errc::cancelled, "the client was closed");
+                again = false;
+            }
+        }
+    }
+    me.pulling_ = false;
+    me.rest_pulling();
+}
+
+depot::pull_call depot::next_pull() {
+    pull_call call;
+    name_here();
+    call.sequence = pull_session_.sequence++;
+    auto const count = std::min(verdicts_.size(), most_verdicts);
+    auto const end = verdicts_.begin() + static_cast<std::ptrdiff_t>(count);
+    call.verdicts.reserve(count);
+    for (auto at = verdicts_.begin(); at != end; ++at) {
+        if (at->what == verdict::kind::ack) call.verdicts.push_back(std::move(*at));
+    }
+    call.acks = call.verdicts.size();
+    for (auto at = verdicts_.begin(); at != end; ++at) {
+        if (at->of) call.verdicts.push_back(std::move(*at));
+    }
+    verdicts_.erase(verdicts_.begin(), end);
+    if (std::exchange(look_, false)) {
+        for (auto const& one : takers_) {
+            if (call.want == most_at_once) break;
+            ++call.want;
+            call.waits = call.waits || !one.once;
+        }
+        call.covered = entries_;
+        if (call.waits) listen();
+    }
+    call.victim = std::exchange(victim_, {});
+    call.sent = base::boot_clock::now();
+    call.begun = home().now();
+    return call;
+}
+
+task<reply> depot::ask(pull_call const& what) {
+    std::vector<argument> words;
+    words.reserve(6 + what.acks + 3 * (what.verdicts.size() - what.acks));
+    std::vector<std::string> texts;  // what the words point to
+    texts.reserve(what.verdicts.size() - what.acks);
+    words.insert(words.end(), {rules_, what.sequence, latest(), what.want});
+    std::string name = what.waits ? pull_session_.id : std::string{};
+    if (!lane_.empty()) name = fmt::format("{}\n{}\n{}\n{}", name, lane_, steals_half_ ? "half" : "one", what.victim);
+    words.emplace_back(name);
+    words.emplace_back(what.acks);
+    for (std::size_t i = 0; i != what.verdicts.size(); ++i) {
+        auto const& one = what.verdicts[i];
+        words.emplace_back(one.of->token);
+        if (i < what.acks) continue;
+        switch (one.what) {
+            case verdict::kind::extend: texts.push_back(fmt::format("extend {}", one.time.count())); break;
+            case verdict::kind::unused: texts.emplace_back("unused"); break;
+            default: texts.push_back(fmt::format("later {}", one.time.count())); break;
+        }
+        words.emplace_back(texts.back());
+        words.emplace_back(one.reason);
+    }
+    if (lane_.empty()) return run(scripts::queue_pull, pull_keys_, words);
+    auto keys = pull_keys_;
+    keys.push_back(lane_key(what.victim.empty() ? lane_ : what.victim));
+    return run(scripts::steal_pull, keys, words);
+}
+
+bool depot::pulled(pull_call& what, reply const& said) {
+    auto const answer = read_pull_answer(said);
+    clock_.learn(answer.now_ms);
+    last_contact_ = home().now();
+    if (answer.late) {
+        what.sequence = pull_session_.sequence++;  // it did not run, and no copy of it can any more
+        what.sent = base::boot_clock::now();
+        return false;
+    }
+    std::vector<bool> lost(what.verdicts.size());
+    for (auto const which : answer.lost) {
+        if (which < lost.size()) lost[which] = true;
+    }
+    for (std::size_t i = 0; i != lost.size(); ++i) settled(what.verdicts[i], lost[i], what.sent);
+    what.verdicts.clear();
+    if (what.want == 0) return true;
+
+    auto at = static_cast<reply_view const&>(said).begin();
+    for (auto const token : answer.tokens) {
+        ++at;
+        auto const entry = (*at).text();
+        if (entry.empty()) continue;  // taken so long ago that it is not ours any more
+        auto item = std::make_shared<held_item>(shared_from_this(), token, entry);
+        if (how_.reliable) {
+            item->set_end(what.sent, how_.visibility);
+            holding_.push_back(*item);
+            item->kept = item;
+            if (how_.renew && !keeper_.linked()) home().arm(keeper_, home().now() + how_.visibility / 3);
+        }
+        if (!takers_.empty() && item->is_valid()) {
+            takers_.front().finish(std::move(item));
+        } else if (how_.reliable) {
+            item->now = held_item::state::judged;
+            judge({.of = std::move(item), .what = verdict::kind::unused});
+        }
+    }
+    victim_ = answer.victim;
+    for (auto one = takers_.begin(); one != takers_.end() && victim_.empty();) {
+        auto& who = *one++;
+        if (who.entry > what.covered) break;
+        if (who.once) who.finish({});
+    }
+    quiet_ = answer.waits;
+    registered_ = registered_ || answer.waits;
+    if (!quiet_ && !takers_.empty()) look_ = true;
+    auto const jittered = milliseconds{look_every.count() * 9 / 10 + static_cast<std::int64_t>(base::random_below(look_every.count() / 5))};
+    next_look_ = home().now() + std::min(milliseconds{answer.look_again_ms}, jittered);
+    return true;
+}
+
+void depot::settled(verdict& what, bool is_lost, base::boot_clock::time_point sent) noexcept {
+    auto& item = *what.of;
+    if (what.what == verdict::kind::extend) {
+        if (item.now == held_item::state::over) is_lost = false;  // it was done meanwhile
+        if (is_lost) {
+            item.lose();
+            let_go(item);
+        } else {
+            item.set_end(sent, what.time);
+        }
+    } else {
+        item.now = held_item::state::over;
+        if (is_lost) item.lose();
+    }
+    if (what.is_ours) return;
+    if (auto* const who = std::exchange(item.heard_by, nullptr)) {
+        if (is_lost) who->fail(lost_error(*this, item));
+        else who->finish();
+    } else if (is_lost && item.failed) {
+        item.failed(lost_error(*this, item));
+    }
+    if (item.now == held_item::state::over) item.failed = nullptr;
+}
+
+void depot::failed(verdict& what, std::exception_ptr why) noexcept {
+    auto& item = *what.of;
+    if (what.is_ours) return;
+    auto* const who = std::exchange(item.heard_by, nullptr);
+    if (who != nullptr && what.what != verdict::kind::extend && how_.reliable) {
+        // Its holder may try again.
+        item.now = held_item::state::held;
+        holding_.push_back(item);
+        item.kept = what.of;
+    }
+    if (who != nullptr) who->fail(std::move(why));
+    else if (item.failed) item.failed(std::move(why));
+}
+
+bool depot::pull_failed(pull_call& what, errc reason, std::string const& why) noexcept {
+    bool const passing = reason == errc::timeout || reason == errc::unavailable || reason == errc::indeterminate;
+    auto const now = home().now();
+    auto const patience = owner()->deadline({}) - now;
+    for (auto at = takers_.begin(); at != takers_.end();) {
+        auto& one = *at++;
+        if (passing && now - std::max(one.since(), last_contact_) < patience) continue;
+        one.fail(passing ? errc::unavailable : reason, why);
+    }
+    if (passing && !closing_ && now - what.begun < longest_try) return true;
+    for (auto& one : what.verdicts) failed(one, make_error(reason, why));
+    what.verdicts.clear();
+    quiet_ = false;
+    if (!takers_.empty()) look_ = true;
+    return false;
+}
+
+void depot::rest_pulling() noexcept {
+    if (verdicts_.empty()) {
+        while (!flushers_.empty()) flushers_.front().finish();
+    }
+    if (!takers_.empty()) {
+        auto const now = home().now();
+        home().arm(look_timer_, next_look_ > now ? next_look_ : now + look_every);
+        return;
+    }
+    home().disarm(look_timer_);
+    quiet_ = false;
+    if (auto const self = weak_from_this().lock(); self && std::exchange(registered_, false)) {
+        see_to(say_leave(what_.key_of("waiting"), pull_session_.id, "r"));
+    }
+    ended();
+}
+
+}  // namespace lockstep::detail

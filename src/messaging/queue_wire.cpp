@@ -1,0 +1,89 @@
+#include "messaging/queue_wire.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <charconv>
+
+namespace lockstep::detail {
+namespace {
+
+[[noreturn]] void not_understood() { throw protocol_error("a script of a queue answered something that is not understood"); }
+
+template <class T = std::int64_t>
+T number(std::string_view text) {
+    T value{};
+    auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (problem != std::errc{} || end != text.data() + text.size()) not_understood();
+    return value;
+}
+
+/// The text before the first `by`, which is taken off the rest.
+std::string_view cut(std::string_view& rest, char by) {
+    auto const at = rest.find(by);
+    auto const first = rest.substr(0, at);
+    rest = at == std::string_view::npos ? std::string_view{} : rest.substr(at + 1);
+    return first;
+}
+
+}  // namespace
+
+entry_parts read_entry(std::string_view entry) {
+    entry_parts found;
+    auto const end = entry.find('\n');
+    if (end == std::string_view::npos) not_understood();
+    auto head = entry.substr(0, end);
+    found.payload = entry.substr(end + 1);
+    found.id = cut(head, ' ');
+    found.deliveries = number<std::int32_t>(cut(head, ' '));
+    if (head.empty()) return found;
+    cut(head, ' ');  // priority
+    cut(head, ' ');  // window
+    auto const size = number<std::size_t>(head);
+    if (size > found.payload.size()) not_understood();
+    found.payload.remove_prefix(size);
+    return found;
+}
+
+push_answer read_push_answer(reply_view said) {
+    push_answer found;
+    if (said.size() != 2) not_understood();
+    auto rest = said[0].text();
+    found.told = said[1].integer();
+    if (rest == "late") {
+        found.late = true;
+        found.now_ms = found.told;
+        return found;
+    }
+    cut(rest, ' ');
+    found.batch = cut(rest, ' ');
+    found.accepted = number<std::size_t>(cut(rest, ' '));
+    found.now_ms = number(cut(rest, ' '));
+    while (!rest.empty()) {
+        auto twin = cut(rest, ' ');
+        auto const which = number<std::size_t>(cut(twin, '='));
+        found.twins.emplace_back(which - 1, twin);
+    }
+    return found;
+}
+
+pull_answer read_pull_answer(reply_view said) {
+    pull_answer found;
+    if (said.size() == 0) not_understood();
+    auto rest = said[0].text();
+    if (rest == "late") {
+        found.late = true;
+        found.now_ms = said[1].integer();
+        return found;
+    }
+    auto head = cut(rest, '\n');
+    cut(head, ' ');
+    found.now_ms = number(cut(head, ' '));
+    found.look_again_ms = number(cut(head, ' '));
+    found.waits = cut(head, ' ') == "1";
+    found.victim = head;
+    for (auto lost = cut(rest, '\n'); !lost.empty();) found.lost.push_back(number<std::size_t>(cut(lost, ' ')) - 1);
+    while (!rest.empty()) found.tokens.push_back(cut(rest, ' '));
+    return found;
+}
+
+}  // namespace lockstep::detail

@@ -1,0 +1,45 @@
+#pragma once
+
+// What the scripts of queues answer, and how an item is written (src/scripts/include/queue_entry.lua).
+
+#include <lockstep/reply.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep::detail {
+
+struct entry_parts {
+    std::string_view id;
+    std::int32_t deliveries = 0;  ///< before this one
+    std::string_view payload;
+};
+/// Throws `protocol_error` for what is no entry.
+entry_parts read_entry(std::string_view entry);
+
+struct push_answer {
+    bool late = false;
+    std::int64_t now_ms = 0;
+    std::string batch;
+    std::size_t accepted = 0;
+    std::vector<std::pair<std::size_t, std::string>> twins;  ///< which one (from 0 on) has the key of which item
+    std::int64_t told = 0;
+};
+push_answer read_push_answer(reply_view said);
+
+struct pull_answer {
+    bool late = false;
+    std::int64_t now_ms = 0;
+    std::int64_t look_again_ms = 0;
+    bool waits = false;
+    std::vector<std::size_t> lost;         ///< which of the verdicts, from 0 on
+    std::vector<std::string_view> tokens;  ///< of the items that were taken
+    std::string_view victim;               ///< whose lane to steal from
+};
+/// Points into the reply.
+pull_answer read_pull_answer(reply_view said);
+
+}  // namespace lockstep::detail

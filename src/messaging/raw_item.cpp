@@ -1,0 +1,112 @@
+#include <lockstep/detail/raw_queue.hpp>
+
+#include "messaging/depot.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace lockstep::detail {
+namespace {
+
+using std::chrono::milliseconds;
+using held = std::shared_ptr<held_item>;
+
+task<void> settle(verdict what) {
+    if (!what.of->at->how().reliable) {
+        what.of->now = held_item::state::over;
+        co_return;
+    }
+    auto const until = what.of->at->owner()->deadline({});
+    settling mine{std::move(what), until};
+    co_await mine;
+}
+
+/// Says it without waiting for the answer. From any thread.
+void say(verdict what) noexcept {
+    auto const at = what.of->at;
+    if (!at->how().reliable || !at->owner()->same_process()) return;
+    auto& home = at->owner()->home();
+    if (home.here()) return at->judge(std::move(what));
+    home.post([at, what = std::move(what)]() mutable { at->judge(std::move(what)); });
+}
+
+}  // namespace
+
+raw_item& raw_item::operator=(raw_item&& other) noexcept {
+    raw_item before{std::move(*this)};
+    what_ = std::move(other.what_);
+    is_alias_ = other.is_alias_;
+    return *this;
+}
+
+raw_item::~raw_item() {
+    if (!what_ || is_alias_) return;
+    auto expected = held_item::state::held;
+    if (!what_->now.compare_exchange_strong(expected, held_item::state::judged)) return;
+    say({.of = std::move(what_), .what = verdict::kind::nack, .reason = "it was dropped without being acknowledged"});
+}
+
+raw_item raw_item::alias() const {
+    raw_item same{what_};
+    same.is_alias_ = true;
+    return same;
+}
+
+held_item& raw_item::it() const {
+    if (!what_) throw not_held_error("this item was moved away");
+    return *what_;
+}
+
+std::string_view raw_item::bytes() const { return it().payload; }
+std::string_view raw_item::id() const { return it().id; }
+std::int32_t raw_item::deliveries() const { return it().deliveries; }
+bool raw_item::is_valid() const { return it().is_valid(); }
+std::stop_token raw_item::stop_token() const { return it().token_for_stop(); }
+
+void raw_item::ack(std::stop_token token) {
+    it().at->what().require_blocking();
+    sync_wait(async_ack(), std::move(token));
+}
+task<void> raw_item::async_ack() {
+    it().at->what().require_usable();
+    return settle({.of = what_, .what = verdict::kind::ack});
+}
+
+void raw_item::nack(milliseconds delay, std::string_view reason, std::stop_token token) {
+    it().at->what().require_blocking();
+    sync_wait(async_nack(delay, reason), std::move(token));
+}
+task<void> raw_item::async_nack(milliseconds delay, std::string_view reason) {
+    it().at->what().require_usable();
+    if (delay.count() < 0) throw invalid_argument_error(fmt::format("the delay of a nack must be 0 or more, not {} ms", delay.count()));
+    return settle({.of = what_, .what = verdict::kind::nack, .time = delay, .reason = std::string{reason.substr(0, 1024)}});
+}
+
+void raw_item::extend(milliseconds time, std::stop_token token) {
+    it().at->what().require_blocking();
+    sync_wait(async_extend(time), std::move(token));
+}
+task<void> raw_item::async_extend(milliseconds time) {
+    it().at->what().require_usable();
+    if (time.count() < 1) throw invalid_argument_error(fmt::format("a lease is extended by 1 ms or more, not by {} ms", time.count()));
+    if (it().now != held_item::state::held) throw not_held_error(fmt::format("item {} was acknowledged or given back already", it().id));
+    return settle({.of = what_, .what = verdict::kind::extend, .time = time});
+}
+
+void raw_item::ack_soon(std::function<void(std::exception_ptr)> failed) noexcept {
+    auto expected = held_item::state::held;
+    if (!what_ || !what_->now.compare_exchange_strong(expected, held_item::state::judged)) return;
+    what_->failed = std::move(failed);
+    say({.of = what_, .what = verdict::kind::ack});
+}
+
+void raw_item::nack_soon(milliseconds delay, std::string reason) noexcept {
+    auto expected = held_item::state::held;
+    if (!what_ || !what_->now.compare_exchange_strong(expected, held_item::state::judged)) return;
+    say({.of = what_, .what = verdict::kind::nack, .time = delay, .reason = std::move(reason)});
+}
+
+}  // namespace lockstep::detail

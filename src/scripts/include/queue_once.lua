@@ -1,0 +1,22 @@
+-- Runs a call once, however often it is sent: the caller's record says what its last call did. Needs queue_rules, server_time and memory.
+-- Calls of one caller follow one another. The record is kept for longer than a call is sent again; one that comes later is late.
+local sequence, deadline = whole(ARGV[2], 1, 1e15), whole(ARGV[3], 0, 1e15)
+if not (sequence and deadline) then return refuse('sequence: at least 1, deadline_ms: a time') end
+local record = call('GET', memory)
+local known = record and tonumber(string.match(record, '^%d+')) or 0
+if sequence < known or (sequence > known and now > deadline) then return {'late', now} end
+
+local function remember(text) call('SET', memory, text, 'PX', 120000) end
+
+-- The hash itself stays for the retention, at most twice that, so that it is moved seldom. The first write of a script: a server out of
+-- memory refuses it, and then nothing is half done.
+local function touch(...)
+    local fields = {...}
+    if not was[3] or was[3] - now < retention then
+        local n = #fields
+        fields[n + 1], fields[n + 2], fields[n + 3], fields[n + 4] = 'v', format, 'x', string.format('%.0f', now + 2 * retention)
+    end
+    if #fields == 0 then return end
+    call('HSET', key, unpack(fields))
+    if not was[3] or was[3] - now < retention then call('PEXPIRE', key, 2 * retention) end
+end

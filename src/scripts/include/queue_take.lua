@@ -1,0 +1,49 @@
+-- Takes items: of larger priorities, of priority 0, of smaller ones. Needs queue_return, and as locals held and items.
+local tokens, answer, left = {}, {''}, false
+
+local function taken_before()
+    local texts = string.match(record, '\n([^\n]*)$')
+    answer[1] = record
+    if not texts then return {'late', now} end  -- that script was ended in the middle
+    for token in string.gmatch(texts, '%S+') do tokens[#tokens + 1] = token end
+    local entries = #tokens > 0 and lease > 0 and call('HMGET', items, unpack(tokens)) or {}
+    for i = 1, #entries do answer[i + 1] = entries[i] or '' end
+    return answer
+end
+
+local function take(want)
+    local found, used, first = call('ZRANGE', ranked, 0, want, 'WITHSCORES'), {}, 1
+    local function from_ranked(above)
+        while first < #found and #answer <= want and (not above or found[first + 1] + 0 < 0) do
+            used[#used + 1] = found[first]
+            answer[#answer + 1] = string.sub(found[first], 24)
+            first = first + 2
+        end
+    end
+    from_ranked(true)
+    local rest = want + 1 - #answer
+    if rest > 0 then
+        local entries = call('LRANGE', ready, 0, rest)  -- and one more, to see whether there is one
+        left = #entries > rest
+        for i = 1, math.min(rest, #entries) do answer[#answer + 1] = entries[i] end
+        if #entries > 0 then call('LTRIM', ready, math.min(rest, #entries), -1) end
+    else
+        left = call('EXISTS', ready) == 1
+    end
+    from_ranked(false)
+    if #used > 0 then call('ZREM', ranked, unpack(used)) end
+    left = left or first < #found
+    if #answer == 1 then return end
+    local kept, ends = {}, {}
+    for i = 2, #answer do
+        local id, deliveries = string.match(answer[i], '^(%S+) (%d+)')
+        local token = id .. '.' .. deliveries + 1
+        tokens[i - 1] = token
+        kept[2 * i - 3], kept[2 * i - 2] = token, answer[i]
+        ends[2 * i - 3], ends[2 * i - 2] = now + lease, token
+        if lease == 0 and string.find(id, 'd', 1, true) then forget_key(answer[i]) end
+    end
+    if lease == 0 then return end
+    call('HSET', items, unpack(kept))
+    call('ZADD', held, unpack(ends))
+end

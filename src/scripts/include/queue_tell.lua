@@ -1,0 +1,12 @@
+-- Tells those who wait in this sorted set, the first first, until so many have heard it; each is then forgotten, and asks again. One whom
+-- nobody hears is passed over: it is gone, or asks again when it is connected again. May fail (a forbidden channel), so it comes last.
+local function tell(waiting, word, most)
+    local told = 0
+    while told < most do
+        local first = call('ZPOPMIN', waiting)[1]
+        if not first then break end
+        local heard = redis.pcall(publish, channel .. first, word)
+        if heard ~= 0 then told = told + 1 end
+    end
+    return told
+end

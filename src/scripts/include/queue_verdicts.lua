@@ -1,0 +1,48 @@
+-- What became of items that are held. Needs queue_return, and as locals held and items.
+--   ARGV[6]  how many are done    ARGV[7..]  their tokens; then for each other one its token, what, and why:
+--   what     'later <ms>' (again, after that), 'unused' (nobody saw it), 'extend <ms>' (its lease)
+-- lost: the numbers of those that this caller does not hold any more, from 1 on.
+local done, lost = tonumber(ARGV[6]), {}
+
+local function finish()
+    if done == 0 then return end
+    local gone, scores = {}, call('ZMSCORE', held, unpack(ARGV, 7, 6 + done))
+    for i = 1, done do
+        local token = ARGV[6 + i]
+        if scores[i] then
+            gone[#gone + 1] = token
+            if string.find(token, 'd.', 1, true) then forget_key(call('HGET', items, token)) end
+        else
+            lost[#lost + 1] = i
+        end
+    end
+    if #gone == 0 then return end
+    call('ZREM', held, unpack(gone))
+    call('HDEL', items, unpack(gone))
+end
+
+local function judge()
+    for i = 7 + done, #ARGV, 3 do
+        local token, what, span = ARGV[i], string.match(ARGV[i + 1], '^(%a+) ?(%d*)$')
+        local deliveries = tonumber(string.match(token, '%d+$'))
+        local entry = call('ZSCORE', held, token) and (what == 'extend' and '' or call('HGET', items, token))
+        if not entry then
+            lost[#lost + 1] = done + (i - 7 - done) / 3 + 1
+        elseif what == 'extend' then
+            call('ZADD', held, 'GT', now + span, token)
+        else
+            call('ZREM', held, token)
+            call('HDEL', items, token)
+            if what == 'unused' then
+                ready_again(entry, deliveries - 1, front)
+            elseif deliveries >= most_deliveries then
+                die(entry, deliveries, ARGV[i + 2])
+            elseif span == '0' then
+                ready_again(entry, deliveries, front)
+            else
+                local id, _, more, at = open(entry)
+                call('ZADD', later, now + span, id .. ' ' .. deliveries .. more .. '\n' .. string.sub(entry, at))
+            end
+        end
+    end
+end

@@ -1,0 +1,19 @@
+--[[ queue_leave: somebody does not wait any more, for items or for room. If it was told of something, the next one is.
+  KEYS[1]  queue    hash
+  KEYS[2]  ready    list
+  KEYS[3]  ranked   sorted set
+  KEYS[4]  waiting  sorted set: where it waited
+  ARGV[1]  name     who
+  ARGV[2]  rules    as in queue_push
+  ARGV[3]  word     what the others are told
+  Returns  how many were told
+  Errors   LOCKSTEP_ARGUMENT (nothing was written)
+]]
+local call = redis.call
+local publish, channel = string.match(ARGV[2], '^(S?PUBLISH) .* (%S+)$')
+if not publish or not string.find(ARGV[3], '^[rm]$') then return redis.error_reply('LOCKSTEP_ARGUMENT rules, or word: r or m') end
+--#include queue_tell
+if call('ZREM', KEYS[4], ARGV[1]) == 1 or call('HEXISTS', KEYS[1], 'v') == 0 then return 0 end
+-- It had been told, and does nothing about it.
+if ARGV[3] == 'r' and call('EXISTS', KEYS[2], KEYS[3]) == 0 then return 0 end
+return tell(KEYS[4], ARGV[3], 1)

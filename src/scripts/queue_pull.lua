@@ -1,0 +1,56 @@
+--[[ queue_pull: say what became of items, and take others; if there are not enough, be told when there are.
+  KEYS[1]   queue     hash
+  KEYS[2]   ready     list
+  KEYS[3]   ranked    sorted set
+  KEYS[4]   later     sorted set
+  KEYS[5]   held      sorted set: tokens of what is held, by the end of its lease
+  KEYS[6]   items     hash: what is held, by its token
+  KEYS[7]   dedup     hash
+  KEYS[8]   recent    sorted set
+  KEYS[9]   dead      stream
+  KEYS[10]  waiting   sorted set: who waits for items
+  KEYS[11]  room      sorted set: who waits for room
+  KEYS[12]  record    string
+  ARGV[1]   rules     as in queue_push; lease_ms 0: what is taken is gone
+  ARGV[2]   sequence  as in queue_push
+  ARGV[3]   deadline_ms
+  ARGV[4]   want      how many to take, at most 1000
+  ARGV[5]   name      who is to be told when something comes; '': does not wait
+  ARGV[6]   done      how many of the following are done
+  ARGV[7..]           include/queue_verdicts.lua
+  Returns   {'<sequence> <now_ms> <look again in ms> <waits: 0 or 1>\n<lost>\n<tokens taken>', items taken...} | {'late', now_ms}
+  Errors    LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
+]]
+local memory, ready, ranked, later, held, items, dedup, recent, dead =
+    KEYS[12], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+--#include queue_rules
+--#include server_time
+--#include queue_once
+--#include queue_entry
+--#include queue_tell
+--#include queue_return
+--#include queue_verdicts
+--#include queue_take
+local want, name = whole(ARGV[4], 0, 1000), ARGV[5]
+if not (want and done and done >= 0 and #ARGV >= 6 + done) then return refuse('want: 0 to 1000, done: as many as follow') end
+if sequence == known then return taken_before() end
+touch()
+remember(ARGV[2])
+finish()
+judge()
+local look, waits = 1e15, 0
+if want > 0 then look = settle(held, items) end
+local more = put_back()
+if want > 0 then take(want) end
+if #tokens < want and name ~= '' then
+    waits = 1
+    call('ZADD', KEYS[10], 'NX', us, name)
+    -- Those who wait look one after the other, or the first would find it all.
+    look = look + math.min(call('ZRANK', KEYS[10], name), 16) * 10
+end
+answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, now, math.max(look - now, 1), waits, table.concat(lost, ' '),
+                          table.concat(tokens, ' '))
+remember(answer[1])
+if left or (want == 0 and more > 0) then tell(KEYS[10], 'r', 1) end
+if #tokens > 0 and was[4] and tell(KEYS[11], 'm', math.min(#tokens, 4)) == 0 then call('HDEL', key, 'f') end
+return answer

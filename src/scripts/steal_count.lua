@@ -1,0 +1,17 @@
+--[[ steal_count: how many items are where.
+  KEYS[1]  lanes  sorted set
+  KEYS[2]  later  sorted set
+  KEYS[3]  held   sorted set
+  KEYS[4]  dead   stream
+  Returns  {ready, later, held, dead, lane, its length, lane, ...}
+]]
+local call, ready = redis.call, 0
+--#include server_time
+local lanes, due = call('ZREVRANGE', KEYS[1], 0, -1, 'WITHSCORES'), call('ZCOUNT', KEYS[2], '-inf', now)
+local answer = {0, call('ZCARD', KEYS[2]) - due, call('ZCARD', KEYS[3]), call('XLEN', KEYS[4])}
+for i = 1, #lanes, 2 do
+    ready = ready + lanes[i + 1]
+    answer[#answer + 1], answer[#answer + 2] = lanes[i], tonumber(lanes[i + 1])
+end
+answer[1] = ready + due
+return answer

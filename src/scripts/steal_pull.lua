@@ -1,0 +1,76 @@
+--[[ steal_pull: as queue_pull, from a worker's own lane; if that is not enough, whom to steal from is said, and the next call does that.
+  KEYS[1]   queue     hash
+  KEYS[2]   lane      list: the worker's own
+  KEYS[3]   ranked    not used
+  KEYS[4]   later     sorted set
+  KEYS[5]   held      sorted set
+  KEYS[6]   items     hash
+  KEYS[7]   dedup     not used
+  KEYS[8]   recent    not used
+  KEYS[9]   dead      stream
+  KEYS[10]  waiting   sorted set
+  KEYS[11]  lanes     sorted set: lanes that are not empty, by their length
+  KEYS[12]  record    string
+  KEYS[13]  victim    list: the lane to steal from; the worker's own if there is none
+  ARGV[1]   rules     as in queue_push
+  ARGV[2]   sequence  as in queue_push
+  ARGV[3]   deadline_ms
+  ARGV[4]   want      how many to take, at most 1000
+  ARGV[5]   names     '<who is to be told, or nothing>\n<lane>\n<half or one>\n<whom to steal from, or nothing>'
+  ARGV[6]   done      how many of the following are done
+  ARGV[7..]           include/queue_verdicts.lua
+  Returns   as queue_pull, and behind 'waits' the lane to steal from if there is one
+  Errors    LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
+]]
+local memory, ready, ranked, later, held, items, dedup, recent, dead =
+    KEYS[12], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+--#include queue_rules
+--#include server_time
+--#include queue_once
+--#include queue_entry
+--#include queue_tell
+--#include queue_return
+--#include queue_verdicts
+--#include queue_take
+local want = whole(ARGV[4], 0, 1000)
+local name, lane, mode, victim = string.match(ARGV[5], '^([^\n]*)\n([^\n]+)\n(%l+)\n([^\n]*)$')
+if not (want and done and done >= 0 and #ARGV >= 6 + done and name) then return refuse('want: 0 to 1000, done: as many as follow, names') end
+if sequence == known then return taken_before() end
+local function measure(which, where)
+    local length = call('LLEN', where)
+    if length > 0 then call('ZADD', KEYS[11], length, which) else call('ZREM', KEYS[11], which) end
+    return length
+end
+touch()
+remember(ARGV[2])
+finish()
+judge()
+local look, waits, next_victim, rest = 1e15, 0, '', 0
+if want > 0 then look = settle(held, items) end
+local more = put_back()
+if want > 0 and victim ~= '' and victim ~= lane then
+    -- The younger ones, from the other end than their worker takes.
+    local n = mode == 'half' and math.min(math.ceil(call('LLEN', KEYS[13]) / 2), 1000) or 1
+    local stolen = call('LRANGE', KEYS[13], -n, -1)
+    if #stolen > 0 then
+        call('LTRIM', KEYS[13], 0, -#stolen - 1)
+        call('RPUSH', ready, unpack(stolen))
+    end
+    measure(victim, KEYS[13])
+end
+if want > 0 then take(want) end
+if want > 0 or more > 0 then rest = measure(lane, ready) end
+if #tokens < want then
+    next_victim = call('ZREVRANGE', KEYS[11], 0, 0)[1] or ''
+    if next_victim == '' and name ~= '' then
+        waits = 1
+        call('ZADD', KEYS[10], 'NX', us, name)
+        call('HSET', key, 'w' .. lane, name)
+        look = look + math.min(call('ZRANK', KEYS[10], name), 16) * 10
+    end
+end
+answer[1] = string.format('%.0f %.0f %.0f %d %s\n%s\n%s', sequence, now, math.max(look - now, 1), waits, next_victim,
+                          table.concat(lost, ' '), table.concat(tokens, ' '))
+remember(answer[1])
+if rest > 0 then tell(KEYS[10], 'r', 1) end
+return answer

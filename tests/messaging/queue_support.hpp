@@ -1,0 +1,64 @@
+// What the tests of queues share: a look at the server's side.
+#pragma once
+
+#include <lockstep/queue.hpp>
+
+#include "integration/topology_support.hpp"
+#include "support/child_process.hpp"
+#include "support/cluster.hpp"
+#include "support/contract.hpp"
+#include "support/eventually.hpp"
+#include "support/fault_proxy.hpp"
+#include "support/program_path.hpp"
+#include "support/redis_server.hpp"
+#include "support/sentinel_group.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::test {
+
+using namespace std::chrono_literals;
+
+inline std::string const queue_key = "lockstep:{name}:queue";
+
+/// Clients that wait for items.
+inline std::string waiting(redis_server& server, std::string const& part = "waiting", std::string const& key = queue_key) {
+    return std::to_string(server.must({"ZCARD", key + ":" + part}).integer);
+}
+
+/// Scripts that ran, that clients say who they are left out.
+inline long calls(redis_server& server) {
+    auto const stats = server.must({"INFO", "commandstats", "errorstats"}).text;
+    auto const number = [&](std::string const& field) {
+        auto const at = stats.find(field);
+        return at == std::string::npos ? 0 : std::stol(stats.substr(at + field.size()));
+    };
+    return number("cmdstat_evalsha:calls=") + number("cmdstat_eval:calls=") - number("errorstat_NOSCRIPT:count=");
+}
+
+/// Nobody polls: no script has run for a while.
+inline bool is_silent(redis_server& server) {
+    return eventually([&] {
+        auto const before = calls(server);
+        for (auto const until = now_ms() + 700; now_ms() < until;) {
+            if (calls(server) != before) return false;
+        }
+        return true;
+    });
+}
+
+/// What is there of the queue: no items, no names. The records of calls go by themselves.
+inline std::vector<std::string> leftovers(redis_server& server) {
+    std::vector<std::string> found;
+    for (auto const& key : server.must({"KEYS", "lockstep:*"}).elements) {
+        if (key.text.find(":call:") == std::string::npos && key.text.find("{clients}") == std::string::npos) found.push_back(key.text);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+}  // namespace lockstep::test

@@ -57,13 +57,14 @@ task<void> consumer_state::flush(std::shared_ptr<consumer_state> self) {
         {
             std::lock_guard const guard{self->mutex_};
             auto& later = self->settled_;
+            closed = closed || (failed && self->abandoned_);
             if (!closed) {
                 later.done.insert(later.done.end(), work.done.begin(), work.done.end());
                 later.dead.insert(later.dead.end(), std::make_move_iterator(work.dead.begin()), std::make_move_iterator(work.dead.end()));
             }
             self->settling_ = 0;
         }
-        if (!failed) continue;
+        if (!failed || closed) continue;
         try {
             auto const time = std::chrono::ceil<milliseconds>(pause.next());
             auto resting = doorbell::wait(self->at_.owner(), self->patience_, time);
@@ -334,6 +335,8 @@ task<void> consumer_state::stop(std::shared_ptr<consumer_state> self) {
         {
             std::lock_guard const guard{self->mutex_};
             if (self->is_drained()) break;
+            // Handlers have ended, but the server does not answer: what it was not told is done again by others.
+            if (!patient && self->running_ == 0 && clock::now() >= until + 1s) break;
         }
         auto const now = clock::now();
         if (patient && now >= until) {
@@ -347,7 +350,7 @@ task<void> consumer_state::stop(std::shared_ptr<consumer_state> self) {
     bool first = false;
     {
         std::lock_guard const guard{self->mutex_};
-        first = !std::exchange(self->left_, true);
+        first = !std::exchange(self->left_, true) && patient;
         self->ended_ = true;
     }
     self->work_.notify_all();

@@ -65,8 +65,13 @@ task<void> consumer_state::read_on_one_connection(std::shared_ptr<consumer_state
     co_await std::move(ensuring);
     auto opening = open_session(self->at_.owner(), self->at_.slot());
     auto on = co_await std::move(opening);
-    auto asking_id = on.async_command<std::int64_t>("CLIENT", "ID");
-    auto const id = co_await std::move(asking_id);
+    std::int64_t id = 0;
+    try {
+        auto asking = on.async_command<std::int64_t>("CLIENT", "ID");
+        id = co_await std::move(asking);
+    } catch (server_error const&) {
+        // Not allowed: then a stop waits until the read that is under way is over.
+    }
     if (std::exchange(self->looks_for_unheard_, false)) {
         auto taking = take_unheard(self);
         co_await std::move(taking);

@@ -149,6 +149,7 @@ private:
     bool stopping_ = false;
     bool ended_ = false;  // workers go
     bool left_ = false;   // the group
+    bool abandoned_ = false;  // nobody waits for the server any more
     bool reading_ = false;
     bool flushing_ = false;
     bool pumping_ = false;

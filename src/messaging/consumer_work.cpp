@@ -57,6 +57,7 @@ void consumer_state::abandon() noexcept {
     std::unique_lock guard{mutex_};
     stopping_ = true;
     ended_ = true;
+    abandoned_ = true;
     for (auto* const one : std::exchange(line_, {})) drop(one->id);
     guard.unlock();
     stop_handlers_.request_stop();
@@ -197,8 +198,14 @@ void consumer_state::finish(held& what, std::exception_ptr problem) noexcept {
     bool rejected = false;
     auto reason = problem ? reason_of(problem, rejected) : std::string{};
     auto const now = clock::now();
+    auto const deliveries = what.what.deliveries;
+    if (problem) {
+        log(log_level::warning, fmt::format("the handler of stream '{}', group '{}' threw at entry {} (delivery {}): {}", at_.name(), options_.group,
+                                            what.what.id, deliveries, reason));
+    }
     std::unique_lock guard{mutex_};
     --running_;
+    if (abandoned_) drained_.ring();
     auto const took = std::max(1.0, std::chrono::duration<double, std::micro>(now - what.begun).count());
     average_us_ = average_us_ <= 0 ? took : average_us_ + (took - average_us_) / 16;
     if (!problem) {
@@ -207,9 +214,6 @@ void consumer_state::finish(held& what, std::exception_ptr problem) noexcept {
         return wake_flusher(std::move(guard));
     }
     ++counters_.failed;
-    auto const deliveries = what.what.deliveries;
-    log(log_level::warning, fmt::format("the handler of stream '{}', group '{}' threw at entry {} (delivery {}): {}", at_.name(), options_.group,
-                                        what.what.id, deliveries, reason));
     if (rejected || (options_.max_deliveries > 0 && deliveries >= options_.max_deliveries)) {
         what.where = place::settling;
         settled_.dead.push_back({&what, std::move(reason)});

@@ -1,7 +1,9 @@
 // Consumers among killed processes, lost replies, cut connections and failovers: nothing acknowledged is lost.
 #include "consumer_support.hpp"
 #include "support/child_process.hpp"
+#include "support/cluster.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/key_slot.hpp"
 #include "support/program_path.hpp"
 #include "scripts/all.hpp"
 #include "support/sentinel_group.hpp"
@@ -204,6 +206,23 @@ TEST(slow_consumer, nothing_is_lost_while_processes_are_killed_at_any_time) {
         },
         40s))
         << std::set<std::string>(did.begin(), did.end()).size() << " of " << added << ", pending " << pending_at(server);
+}
+
+TEST(slow_consumer, follows_its_slot_in_a_cluster) {
+    cluster nodes{{.masters = 3, .replicas_per_master = 0}};
+    client by{{.url = nodes.url(), .command_timeout = 40s}};
+    stream of{by, "name"};
+    ledger_of_work done;
+    consumer one{by, "name", [&](delivery const& what) { done.note(what.as<std::string>()); }, {.group = "g"}};
+    of.add_value(std::string{"before"});
+    ASSERT_TRUE(eventually([&] { return done.times("before") == 1; }));
+    auto const slot = slot_of(stream_key);
+    for (int i = 0; i < 2; ++i) {
+        nodes.migrate_slot(slot, (nodes.owner_of(slot) + 1) % 3);
+        of.add_value(std::to_string(i));
+        EXPECT_TRUE(eventually([&] { return done.times(std::to_string(i)) == 1; }, 20s)) << i;
+    }
+    EXPECT_TRUE(eventually([&] { return pending_at(nodes.node(nodes.owner_of(slot))) == 0; }));
 }
 
 TEST(slow_consumer, goes_on_after_a_failover) {

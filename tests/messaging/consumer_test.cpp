@@ -290,6 +290,26 @@ TEST(consumer_threads, an_idle_one_costs_the_server_nothing) {
     EXPECT_EQ(calls_of(server, "xreadgroup"), reads);
 }
 
+TEST(consumer_threads, stops_within_its_limit_although_the_server_is_gone) {
+    redis_server server;
+    client by{server.url()};
+    std::atomic<bool> inside{false};
+    std::atomic<bool> open{false};
+    consumer one{by, "name",
+                 [&](delivery const&) {
+                     inside = true;
+                     EXPECT_TRUE(eventually([&] { return open.load(); }));
+                 },
+                 {.group = "g", .stop_limit = 200ms}};
+    stream{by, "name"}.add_value(1);
+    ASSERT_TRUE(eventually([&] { return inside.load(); }));
+    server.kill9();
+    open = true;
+    auto const begun_at = now_ms();
+    one.stop();
+    EXPECT_LT(now_ms() - begun_at, 8'000) << "it does not wait for the acknowledgement's whole time";
+}
+
 TEST(consumer_threads, may_outlive_its_client) {
     redis_server server;
     ledger_of_work done;

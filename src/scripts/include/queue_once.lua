@@ -8,8 +8,14 @@ if sequence < known or (sequence > known and now > deadline) then return {'late'
 
 local function remember(text) call('SET', memory, text, 'PX', 120000) end
 
--- The hash itself stays for the retention, at most twice that, so that it is moved seldom. The first write of a script: a server out of
--- memory refuses it, and then nothing is half done.
+-- Before the first write that a server out of memory would let pass: it refuses this one, and then nothing is half done.
+local guarded = false
+local function guard()
+    if not guarded then remember(ARGV[2]) end
+    guarded = true
+end
+
+-- The hash itself stays for the retention, at most twice that, so that it is moved seldom.
 local function touch(...)
     local fields = {...}
     if not was[3] or was[3] - now < retention then

@@ -49,6 +49,7 @@ end
 answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, now, math.max(look - now, 1), waits, table.concat(lost, ' '),
                           table.concat(tokens, ' '))
 remember(answer[1])
+if soonest < 1e15 then lower(soonest) end
 if left or (want == 0 and more > 0) then tell(KEYS[10], 'r', 1) end
 if #tokens > 0 and was[4] and tell(KEYS[11], 'm', math.min(#tokens, 4)) == 0 then call('HDEL', key, 'f') end
 if waits == 0 and soonest < 1e15 then tell_time(KEYS[10], soonest) end

@@ -75,6 +75,7 @@ end
 in_chunks('RPUSH', KEYS[2], plain)
 in_chunks('ZADD', KEYS[3], ranked)
 in_chunks('ZADD', KEYS[4], later)
+if #later > 0 then lower(earliest) end
 for name, id in pairs(keys) do
     call('HSET', dedup, name, id)
     call('ZREM', recent, name)

@@ -72,6 +72,7 @@ end
 answer[1] = string.format('%.0f %.0f %.0f %d %s\n%s\n%s', sequence, now, math.max(look - now, 1), waits, next_victim,
                           table.concat(lost, ' '), table.concat(tokens, ' '))
 remember(answer[1])
+if soonest < 1e15 then lower(soonest) end
 if rest > 0 then tell(KEYS[10], 'r', 1) end
 if waits == 0 and soonest < 1e15 then tell_time(KEYS[10], soonest) end
 return answer

@@ -26,3 +26,9 @@ local function touch(...)
     call('HSET', key, unpack(fields))
     if not was[3] or was[3] - now < retention then call('PEXPIRE', key, 2 * retention) end
 end
+
+-- A lease that ends then, or something that is due: 'n' is not later.
+local calm = tonumber(was[7])
+local function lower(when)
+    if calm and when < calm then call('HSET', key, 'n', string.format('%.0f', when)) end
+end

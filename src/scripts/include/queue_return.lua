@@ -44,6 +44,7 @@ end
 
 -- What lies with somebody whose lease is over comes back, what was put off until now is ready, keys are forgotten in time.
 local function settle(held, items)
+    if calm and calm > now and not was[5] then return calm end
     local first = call('ZRANGE', held, 0, 0, 'WITHSCORES')[2]
     if first and first + 0 <= now then
         guard()
@@ -81,5 +82,7 @@ local function settle(held, items)
         end
         if call('EXISTS', recent) == 0 then call('HDEL', key, 'k') end
     end
-    return math.min(tonumber(first or 1e15), tonumber(due or 1e15))
+    calm = math.min(tonumber(first or 1e15), tonumber(due or 1e15))
+    call('HSET', key, 'n', string.format('%.0f', calm))
+    return calm
 end

@@ -36,8 +36,14 @@ bool peer_kit::install(std::string const& folder) try {
     run_tool({"node", "--version"}, core);
     if (!files::exists(place + "/node_modules/.package-lock.json")) {
         stand_.chosen.progress("nothing yet: installing the peers");
-        run_tool({"timeout", folder.empty() ? "20" : "60", "npm", "ci", "--prefix", place, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"},
-                 core);
+        // Not `ci` for the queues: their lock file names no optional packages, which differ by machine and are not needed.
+        if (folder.empty()) {
+            run_tool({"timeout", "20", "npm", "ci", "--prefix", place, "--no-audit", "--no-fund", "--loglevel=error"}, core);
+        } else {
+            run_tool({"timeout", "60", "npm", "install", "--prefix", place, "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund",
+                      "--loglevel=error"},
+                     core);
+        }
     }
     return there_[folder] = true;
 } catch (std::exception const& problem) {

@@ -20,6 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds claim_window = 500ms;  // who was told of items has taken them by then, or is dead
+constexpr std::chrono::milliseconds longest_try = 60s;
 constexpr std::chrono::milliseconds longest_budget = 5s;   // a command that was given up can run so much later at most
 
 }  // namespace
@@ -98,7 +99,9 @@ task<reply> depot::run(scripts::script const& script, std::span<std::string cons
     hub_.register_client();
     std::array<std::string_view, 16> views;
     for (std::size_t i = 0; i != keys.size(); ++i) views[i] = keys[i];
-    return what_.run(script, {views.data(), keys.size()}, words, {});
+    // No longer than the server remembers the call (queue_once.lua).
+    auto const time = std::chrono::ceil<milliseconds>(owner()->deadline({}) - home().now());
+    return what_.run(script, {views.data(), keys.size()}, words, {.within = std::clamp<milliseconds>(time, 1ms, longest_try)});
 }
 
 std::string const& depot::name_here() {
@@ -165,7 +168,8 @@ void depot::look_after() noexcept {
 }
 
 task<void> depot::nudge(std::shared_ptr<depot> self) {
-    std::array<std::string, 3> const keys{self->what_.key_of(self->lane_.empty() ? "ready" : "lanes"), self->what_.key_of("ranked"), self->what_.key_of("waiting")};
+    auto const& what = self->what_;
+    std::array<std::string, 4> const keys{what.key_of(self->lane_.empty() ? "ready" : "lanes"), what.key_of("ranked"), what.key_of("waiting"), what.key()};
     std::array<argument, 1> const words{self->rules_};
     auto request = self->run(scripts::queue_nudge, keys, words);
     auto const said = co_await std::move(request);

@@ -202,9 +202,10 @@ bool depot::pulled(pull_call& what, reply const& said) {
     what.verdicts.clear();
     if (what.want == 0) return true;
 
-    auto at = static_cast<reply_view const&>(said).begin();
+    auto const& items = static_cast<reply_view const&>(said);
+    auto at = items.begin();
     for (auto const token : answer.tokens) {
-        ++at;
+        if (++at == items.end()) break;  // an answer that was lost, of items that were gone with it
         auto const entry = (*at).text();
         if (entry.empty()) continue;  // taken so long ago that it is not ours any more
         auto item = std::make_shared<held_item>(shared_from_this(), token, entry);

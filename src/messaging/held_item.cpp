@@ -39,7 +39,8 @@ bool held_item::is_valid() const noexcept {
 
 void held_item::set_end(boot_clock::time_point sent, milliseconds length) noexcept {
     auto const margin = std::max<nanoseconds>(length / 10, milliseconds{2});
-    ends_at_.store(in_ns(sent + nanoseconds{length} - margin), std::memory_order_release);
+    auto const end = in_ns(sent + nanoseconds{length} - margin);
+    if (end > ends_at_.load(std::memory_order_relaxed)) ends_at_.store(end, std::memory_order_release);  // as at the server: never shorter
 }
 
 std::stop_token held_item::token_for_stop() {

@@ -162,8 +162,8 @@ task<std::vector<raw_letter>> read_dead(place at, std::size_t most) {
 
 task<std::int64_t> revive(place at, std::string_view what, std::string id) {
     auto const& of = at->what();
-    std::array<std::string, 5> const keys{of.key_of("dead"), at->lane().empty() ? of.key_of("ready") : at->lane_key(at->lane()), of.key_of("ranked"),
-                                          of.key_of("waiting"), of.key_of("lanes")};
+    std::array<std::string, 6> const keys{of.key_of("dead"), at->lane().empty() ? of.key_of("ready") : at->lane_key(at->lane()), of.key_of("ranked"),
+                                          of.key_of("waiting"), of.key_of("lanes"), of.key()};
     std::int64_t sum = 0;
     while (true) {
         std::array<argument, 5> const words{at->rules(), what, id.empty() ? "-" : std::string_view{id}, id.empty() ? "+" : std::string_view{id},

@@ -9,11 +9,14 @@
   Returns  how many were told
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
-local call = redis.call
+local call, key = redis.call, KEYS[1]
 local publish, channel = string.match(ARGV[2], '^(S?PUBLISH) .* (%S+)$')
 if not publish or not string.find(ARGV[3], '^[rm]$') then return redis.error_reply('LOCKSTEP_ARGUMENT rules, or word: r or m') end
 --#include queue_tell
-if call('ZREM', KEYS[4], ARGV[1]) == 1 or call('HEXISTS', KEYS[1], 'v') == 0 then return 0 end
+if call('ZREM', KEYS[4], ARGV[1]) == 1 then
+    call('HDEL', key, 't')
+    return 0
+end
 -- It had been told, and does nothing about it.
 if ARGV[3] == 'r' and call('EXISTS', KEYS[2], KEYS[3]) == 0 then return 0 end
 return tell(KEYS[4], ARGV[3], 1)

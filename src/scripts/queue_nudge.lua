@@ -2,11 +2,12 @@
   KEYS[1]  ready    list
   KEYS[2]  ranked   sorted set
   KEYS[3]  waiting  sorted set: who waits for items
+  KEYS[4]  queue    hash
   ARGV[1]  rules    as in queue_push
   Returns  how many were told
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
-local call = redis.call
+local call, key = redis.call, KEYS[4]
 local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) .* (%S+)$')
 if not publish then return redis.error_reply('LOCKSTEP_ARGUMENT rules') end
 --#include queue_tell

@@ -28,6 +28,7 @@ local memory, ready, ranked, later, held, items, dedup, recent, dead =
 --#include queue_once
 --#include queue_entry
 --#include queue_tell
+--#include queue_tell_time
 --#include queue_return
 --#include queue_verdicts
 --#include queue_take
@@ -35,7 +36,6 @@ local want, name = whole(ARGV[4], 0, 1000), ARGV[5]
 if not (want and done and done >= 0 and #ARGV >= 6 + done) then return refuse('want: 0 to 1000, done: as many as follow') end
 if sequence == known then return taken_before() end
 touch()
-remember(ARGV[2])
 finish()
 judge()
 local look, waits = 1e15, 0
@@ -44,13 +44,13 @@ local more = put_back()
 if want > 0 then take(want) end
 if #tokens < want and name ~= '' then
     waits = 1
-    call('ZADD', KEYS[10], 'NX', us, name)
-    -- Those who wait look one after the other, or the first would find it all.
-    look = look + math.min(call('ZRANK', KEYS[10], name), 16) * 10
+    look = wait_from_now(KEYS[10], name, math.min(look, soonest))
 end
 answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, now, math.max(look - now, 1), waits, table.concat(lost, ' '),
                           table.concat(tokens, ' '))
 remember(answer[1])
+if soonest < 1e15 then lower(soonest) end
 if left or (want == 0 and more > 0) then tell(KEYS[10], 'r', 1) end
 if #tokens > 0 and was[4] and tell(KEYS[11], 'm', math.min(#tokens, 4)) == 0 then call('HDEL', key, 'f') end
+if waits == 0 and soonest < 1e15 then tell_time(KEYS[10], soonest) end
 return answer

@@ -11,7 +11,7 @@
   Returns  how many were removed
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
-local call = redis.call
+local call, key = redis.call, KEYS[1]
 local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) .* (%S+)$')
 if not publish then return redis.error_reply('LOCKSTEP_ARGUMENT rules') end
 --#include queue_entry
@@ -31,5 +31,5 @@ if call('EXISTS', KEYS[6]) == 1 then
     call('UNLINK', KEYS[6])
     for i = 1, #kept, 1000 do call('HSET', KEYS[6], unpack(kept, i, math.min(i + 999, #kept))) end
 end
-if removed > 0 and call('HEXISTS', KEYS[1], 'f') == 1 then tell(KEYS[8], 'm', 1000) end
+if removed > 0 and call('HEXISTS', key, 'f') == 1 then tell(KEYS[8], 'm', 1000) end
 return removed

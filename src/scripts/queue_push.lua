@@ -22,6 +22,7 @@ local memory, dedup, recent = KEYS[9], KEYS[5], KEYS[6]
 --#include queue_once
 --#include queue_entry
 --#include queue_tell
+--#include queue_tell_time
 if sequence == known then return {record, 1} end
 local count, room, told = (#ARGV - 4) / 2, 1e15, 0
 if most_length > 0 then room = most_length - call('LLEN', KEYS[2]) - call('ZCARD', KEYS[3]) - call('ZCARD', KEYS[4]) end
@@ -74,6 +75,7 @@ end
 in_chunks('RPUSH', KEYS[2], plain)
 in_chunks('ZADD', KEYS[3], ranked)
 in_chunks('ZADD', KEYS[4], later)
+if #later > 0 then lower(earliest) end
 for name, id in pairs(keys) do
     call('HSET', dedup, name, id)
     call('ZREM', recent, name)
@@ -81,10 +83,5 @@ end
 local done = string.format('%.0f %s %d %.0f%s', sequence, batch, accepted, now, table.concat(twins))
 remember(done)
 if #plain + #ranked > 0 then told = tell(KEYS[7], 'r', math.min(#plain + #ranked / 2, 8)) end
--- The first two who wait are told of the new time; they need not be told when it comes.
-if #later > 0 and earliest <= tonumber(call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]) then
-    for _, first in ipairs(call('ZRANGE', KEYS[7], 0, 1)) do
-        redis.pcall(publish, channel .. first, string.format('d%.0f', earliest - now))
-    end
-end
+if #later > 0 then tell_time(KEYS[7], earliest) end
 return {done, told}

@@ -4,6 +4,7 @@
   KEYS[3]  ranked   sorted set
   KEYS[4]  waiting  sorted set: who waits for items
   KEYS[5]  lanes    sorted set: lanes by their length, where ready is a lane
+  KEYS[6]  queue    hash
   ARGV[1]  rules    as in queue_push
   ARGV[2]  what     'back' or 'drop'
   ARGV[3]  from     the first, by the id of the letter; '-': the first of all
@@ -12,7 +13,7 @@
   Returns  how many; at most 500 in one call
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
-local call = redis.call
+local call, key = redis.call, KEYS[6]
 local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) .* (%S+)$')
 if not publish or not string.find(ARGV[2], '^%l+$') then return redis.error_reply('LOCKSTEP_ARGUMENT rules, or what: back or drop') end
 --#include queue_entry

@@ -29,6 +29,7 @@ local memory, ready, ranked, later, held, items, dedup, recent, dead =
 --#include queue_once
 --#include queue_entry
 --#include queue_tell
+--#include queue_tell_time
 --#include queue_return
 --#include queue_verdicts
 --#include queue_take
@@ -42,7 +43,6 @@ local function measure(which, where)
     return length
 end
 touch()
-remember(ARGV[2])
 finish()
 judge()
 local look, waits, next_victim, rest = 1e15, 0, '', 0
@@ -53,6 +53,7 @@ if want > 0 and victim ~= '' and victim ~= lane then
     local n = mode == 'half' and math.min(math.ceil(call('LLEN', KEYS[13]) / 2), 1000) or 1
     local stolen = call('LRANGE', KEYS[13], -n, -1)
     if #stolen > 0 then
+        guard()
         call('LTRIM', KEYS[13], 0, -#stolen - 1)
         call('RPUSH', ready, unpack(stolen))
     end
@@ -64,13 +65,14 @@ if #tokens < want then
     next_victim = call('ZREVRANGE', KEYS[11], 0, 0)[1] or ''
     if next_victim == '' and name ~= '' then
         waits = 1
-        call('ZADD', KEYS[10], 'NX', us, name)
         call('HSET', key, 'w' .. lane, name)
-        look = look + math.min(call('ZRANK', KEYS[10], name), 16) * 10
+        look = wait_from_now(KEYS[10], name, math.min(look, soonest))
     end
 end
 answer[1] = string.format('%.0f %.0f %.0f %d %s\n%s\n%s', sequence, now, math.max(look - now, 1), waits, next_victim,
                           table.concat(lost, ' '), table.concat(tokens, ' '))
 remember(answer[1])
+if soonest < 1e15 then lower(soonest) end
 if rest > 0 then tell(KEYS[10], 'r', 1) end
+if waits == 0 and soonest < 1e15 then tell_time(KEYS[10], soonest) end
 return answer

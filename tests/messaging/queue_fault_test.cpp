@@ -81,6 +81,16 @@ TEST_F(queue_faults, a_take_whose_reply_is_lost_gets_the_same_items_again) {
     EXPECT_THAT(drain(there), ElementsAre("1", "2"));
 }
 
+TEST_F(queue_faults, what_is_gone_when_it_is_taken_is_lost_with_its_reply) {
+    texts fleeting{far, "name", {.reliable = false}};
+    EXPECT_FALSE(fleeting.try_dequeue());
+    here.enqueue("x");
+    proxy.drop_replies(1);
+    EXPECT_FALSE(fleeting.try_dequeue());
+    EXPECT_EQ(proxy.counters().struck, 1);
+    EXPECT_EQ(here.counts().ready, 0);
+}
+
 TEST_F(queue_faults, an_item_given_back_whose_reply_is_lost_is_there_once) {
     here.enqueue("x");
     auto one = there.dequeue(10s);
@@ -122,6 +132,39 @@ TEST_F(queue_faults, a_waiter_that_was_told_and_is_silent_is_passed_over) {
     ASSERT_TRUE(late);
     EXPECT_EQ(late->value(), "y");
     late->ack();
+}
+
+TEST_F(queue_faults, who_waited_before_hears_when_the_lease_of_a_killed_consumer_ends) {
+    begun first{here.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    child_process consumer{{program_path("queue_consumer"), server.url(), "name", "take", "300"}};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "2"; }));
+    there.enqueue("x");
+    auto one = first.get();  // the first who waited
+    ASSERT_TRUE(one);
+    begun again{here.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "2"; }));
+    there.enqueue("y");
+    ASSERT_EQ(consumer.read_line(), "ready");
+    consumer.kill();
+    auto back = again.get(10s);
+    ASSERT_TRUE(back) << "long before the look of every 30 s";
+    EXPECT_EQ(back->value(), "y");
+    EXPECT_EQ(back->deliveries(), 2);
+    one->ack();
+    back->ack();
+}
+
+TEST_F(queue_faults, who_waited_before_hears_of_an_item_that_is_given_back_for_later) {
+    here.enqueue("x");
+    auto one = there.dequeue(5s);
+    ASSERT_TRUE(one);
+    begun again{here.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    one->nack(200ms);
+    auto back = again.get(10s);
+    ASSERT_TRUE(back);
+    back->ack();
 }
 
 TEST_F(queue_faults, a_dead_waiter_is_passed_over_at_once) {

@@ -8,8 +8,14 @@ if sequence < known or (sequence > known and now > deadline) then return {'late'
 
 local function remember(text) call('SET', memory, text, 'PX', 120000) end
 
--- The hash itself stays for the retention, at most twice that, so that it is moved seldom. The first write of a script: a server out of
--- memory refuses it, and then nothing is half done.
+-- Before the first write that a server out of memory would let pass: it refuses this one, and then nothing is half done.
+local guarded = false
+local function guard()
+    if not guarded then remember(ARGV[2]) end
+    guarded = true
+end
+
+-- The hash itself stays for the retention, at most twice that, so that it is moved seldom.
 local function touch(...)
     local fields = {...}
     if not was[3] or was[3] - now < retention then
@@ -19,4 +25,10 @@ local function touch(...)
     if #fields == 0 then return end
     call('HSET', key, unpack(fields))
     if not was[3] or was[3] - now < retention then call('PEXPIRE', key, 2 * retention) end
+end
+
+-- A lease that ends then, or something that is due: 'n' is not later.
+local calm = tonumber(was[7])
+local function lower(when)
+    if calm and when < calm then call('HSET', key, 'n', string.format('%.0f', when)) end
 end

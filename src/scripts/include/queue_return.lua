@@ -1,5 +1,5 @@
 -- Items that come back or go for good. Needs queue_rules, queue_entry, now, and the keys as locals: ready, ranked, later, dedup, recent, dead.
-local front, back = {}, {}
+local front, back, soonest = {}, {}, 1e15  -- soonest: when the first of what is put off here, or leased, will be ready
 
 -- Nobody needs its key any more, but for the window after it.
 local function forget_key(entry)
@@ -44,8 +44,10 @@ end
 
 -- What lies with somebody whose lease is over comes back, what was put off until now is ready, keys are forgotten in time.
 local function settle(held, items)
+    if calm and calm > now and not was[5] then return calm end
     local first = call('ZRANGE', held, 0, 0, 'WITHSCORES')[2]
     if first and first + 0 <= now then
+        guard()
         local tokens = call('ZRANGE', held, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
         local entries = call('HMGET', items, unpack(tokens))
         for i, token in ipairs(tokens) do
@@ -62,6 +64,7 @@ local function settle(held, items)
     end
     local due = call('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
     if due and due + 0 <= now then
+        guard()
         local entries = call('ZRANGE', later, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
         for _, entry in ipairs(entries) do
             local _, deliveries = open(entry)
@@ -73,10 +76,13 @@ local function settle(held, items)
     if was[5] then
         local names = call('ZRANGE', recent, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
         if #names > 0 then
+            guard()
             call('HDEL', dedup, unpack(names))
             call('ZREM', recent, unpack(names))
         end
         if call('EXISTS', recent) == 0 then call('HDEL', key, 'k') end
     end
-    return math.min(tonumber(first or 1e15), tonumber(due or 1e15))
+    calm = math.min(tonumber(first or 1e15), tonumber(due or 1e15))
+    call('HSET', key, 'n', string.format('%.0f', calm))
+    return calm
 end

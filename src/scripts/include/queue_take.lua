@@ -12,7 +12,7 @@ local function taken_before()
 end
 
 local function take(want)
-    local found, used, first = call('ZRANGE', ranked, 0, want, 'WITHSCORES'), {}, 1
+    local found, used, first, listed = call('ZRANGE', ranked, 0, want, 'WITHSCORES'), {}, 1, 0
     local function from_ranked(above)
         while first < #found and #answer <= want and (not above or found[first + 1] + 0 < 0) do
             used[#used + 1] = found[first]
@@ -26,12 +26,11 @@ local function take(want)
         local entries = call('LRANGE', ready, 0, rest)  -- and one more, to see whether there is one
         left = #entries > rest
         for i = 1, math.min(rest, #entries) do answer[#answer + 1] = entries[i] end
-        if #entries > 0 then call('LTRIM', ready, math.min(rest, #entries), -1) end
+        listed = math.min(rest, #entries)
     else
         left = call('EXISTS', ready) == 1
     end
     from_ranked(false)
-    if #used > 0 then call('ZREM', ranked, unpack(used)) end
     left = left or first < #found
     if #answer == 1 then return end
     local kept, ends = {}, {}
@@ -41,9 +40,18 @@ local function take(want)
         tokens[i - 1] = token
         kept[2 * i - 3], kept[2 * i - 2] = token, answer[i]
         ends[2 * i - 3], ends[2 * i - 2] = now + lease, token
-        if lease == 0 and string.find(id, 'd', 1, true) then forget_key(answer[i]) end
+        if lease == 0 and string.find(id, 'd', 1, true) then
+            guard()
+            forget_key(answer[i])
+        end
     end
-    if lease == 0 then return end
-    call('HSET', items, unpack(kept))
-    call('ZADD', held, unpack(ends))
+    if lease > 0 then
+        soonest = math.min(soonest, now + lease)
+        call('HSET', items, unpack(kept))  -- first: a server out of memory refuses it
+        call('ZADD', held, unpack(ends))
+    else
+        guard()
+    end
+    if listed > 0 then call('LTRIM', ready, listed, -1) end
+    if #used > 0 then call('ZREM', ranked, unpack(used)) end
 end

@@ -1,5 +1,6 @@
 -- Tells those who wait in this sorted set, the first first, until so many have heard it; each is then forgotten, and asks again. One whom
 -- nobody hears is passed over: it is gone, or asks again when it is connected again. May fail (a forbidden channel), so it comes last.
+-- Needs call, key, publish and channel.
 local function tell(waiting, word, most)
     local told = 0
     while told < most do
@@ -8,5 +9,6 @@ local function tell(waiting, word, most)
         local heard = redis.pcall(publish, channel .. first, word)
         if heard ~= 0 then told = told + 1 end
     end
+    if told > 0 and word == 'r' then call('HDEL', key, 't') end
     return told
 end

@@ -5,6 +5,7 @@
 local done, lost = tonumber(ARGV[6]), {}
 
 local function finish()
+    if #ARGV > 6 then guard() end
     if done == 0 then return end
     local gone, scores = {}, call('ZMSCORE', held, unpack(ARGV, 7, 6 + done))
     for i = 1, done do
@@ -41,6 +42,7 @@ local function judge()
                 ready_again(entry, deliveries, front)
             else
                 local id, _, more, at = open(entry)
+                soonest = math.min(soonest, now + span)
                 call('ZADD', later, now + span, id .. ' ' .. deliveries .. more .. '\n' .. string.sub(entry, at))
             end
         end

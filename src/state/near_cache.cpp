@@ -116,16 +116,16 @@ private:
         steady::time_point until;
         std::atomic<bool> used{false};
     };
-    struct alignas(64) part {
+    struct alignas(64) shard {
         mutable std::shared_mutex mutex;
         std::unordered_map<std::string, entry, text_hash, std::equal_to<>> entries;
         std::atomic<std::uint64_t> hits{0};
     };
 
-    part& part_of(std::string_view name) noexcept { return parts_[(text_hash{}(name) >> 32) % parts_.size()]; }
+    shard& part_of(std::string_view name) noexcept { return parts_[(text_hash{}(name) >> 32) % parts_.size()]; }
 
     /// Makes room for one: the first that was not used since it was last passed over.
-    void evict(part& where) noexcept {
+    void evict(shard& where) noexcept {
         for (auto at = where.entries.begin(); at != where.entries.end(); ++at) {
             if (at->second.used.exchange(false) && steady::now() < at->second.until) continue;
             where.entries.erase(at);
@@ -137,7 +137,7 @@ private:
     }
 
     near_cache_options how_;
-    std::array<part, 16> parts_;
+    std::array<shard, 16> parts_;
     std::array<std::atomic<std::uint64_t>, 1024> counters_{};
     std::atomic<std::uint64_t> invalidations_{0};
     std::atomic<std::uint64_t> evictions_{0};

@@ -75,19 +75,21 @@ public:
     void drop(std::string_view name) noexcept {
         ++counters_[text_hash{}(name) % counters_.size()];  // first: who is about to keep it sees that, or is seen below
         auto& part = part_of(name);
+        shard::table::node_type gone;  // ends outside of the lock: it is the user's
         std::lock_guard const guard{part.mutex};
         auto const found = part.entries.find(name);
         if (found == part.entries.end()) return;
-        part.entries.erase(found);
+        gone = part.entries.extract(found);
         ++invalidations_;
     }
 
     void drop_all() noexcept {
         for (auto& one : counters_) ++one;
         for (auto& part : parts_) {
+            shard::table gone;
             std::lock_guard const guard{part.mutex};
-            invalidations_ += part.entries.size();
-            part.entries.clear();
+            gone.swap(part.entries);
+            invalidations_ += gone.size();
         }
     }
 
@@ -116,16 +118,17 @@ private:
         steady::time_point until;
         std::atomic<bool> used{false};
     };
-    struct alignas(64) part {
+    struct alignas(64) shard {
         mutable std::shared_mutex mutex;
-        std::unordered_map<std::string, entry, text_hash, std::equal_to<>> entries;
+        using table = std::unordered_map<std::string, entry, text_hash, std::equal_to<>>;
+        table entries;
         std::atomic<std::uint64_t> hits{0};
     };
 
-    part& part_of(std::string_view name) noexcept { return parts_[(text_hash{}(name) >> 32) % parts_.size()]; }
+    shard& part_of(std::string_view name) noexcept { return parts_[(text_hash{}(name) >> 32) % parts_.size()]; }
 
     /// Makes room for one: the first that was not used since it was last passed over.
-    void evict(part& where) noexcept {
+    void evict(shard& where) noexcept {
         for (auto at = where.entries.begin(); at != where.entries.end(); ++at) {
             if (at->second.used.exchange(false) && steady::now() < at->second.until) continue;
             where.entries.erase(at);
@@ -137,7 +140,7 @@ private:
     }
 
     near_cache_options how_;
-    std::array<part, 16> parts_;
+    std::array<shard, 16> parts_;
     std::array<std::atomic<std::uint64_t>, 1024> counters_{};
     std::atomic<std::uint64_t> invalidations_{0};
     std::atomic<std::uint64_t> evictions_{0};
@@ -171,10 +174,13 @@ public:
 private:
     template <class F>
     void each(F what) noexcept {
-        std::lock_guard const guard{mutex_};
+        std::vector<std::shared_ptr<near_entries>> all;
+        std::unique_lock guard{mutex_};
         for (auto const& one : caches_) {
-            if (auto const alive = one.lock()) what(*alive);
+            if (auto alive = one.lock()) all.push_back(std::move(alive));
         }
+        guard.unlock();
+        for (auto const& one : all) what(*one);
     }
     void key_changed(std::string_view key) noexcept override {
         // <prefix>:{<name>}:value, as base::key_name makes it.

@@ -23,8 +23,8 @@ protected:
         return run(
             a, [&] { return from.get(name); }, [&] { return from.async_get(name); });
     }
-    bool sees(cache const& from, std::string const& value) {
-        return eventually([&] { return value_of(get(from)) == value; });
+    bool sees(cache const& from, std::string const& what) {
+        return eventually([&] { return value_of(get(from)) == what; });
     }
 
     text value{b, "name"};
@@ -65,7 +65,7 @@ TEST_P(near_cache_contract, hears_of_every_kind_of_change) {
 }
 
 TEST_P(near_cache_contract, keeps_nothing_longer_than_its_ttl_or_the_largest_age) {
-    value.set("brief", {.ttl = 100ms});
+    value.set("brief", {.ttl = 1s});
     EXPECT_EQ(value_of(get(near)), "brief");
     EXPECT_TRUE(sees(near, "(none)"));
     cache aging{a, {.max_age = 30ms}};
@@ -108,9 +108,11 @@ TEST_P(near_cache_contract, does_not_keep_what_changes_while_it_is_read) {
         done = true;
         reader.join();
         EXPECT_TRUE(sees(near, last));
-        auto const misses = near.statistics().misses;
-        EXPECT_EQ(value_of(get(near)), last);
-        EXPECT_EQ(near.statistics().misses, misses) << "and it is kept";
+        EXPECT_TRUE(eventually([&] {
+            auto const misses = near.statistics().misses;
+            EXPECT_EQ(value_of(get(near)), last);
+            return near.statistics().misses == misses;
+        })) << "and it is kept";
     }
 }
 

@@ -121,7 +121,8 @@ void consumer_state::let_work() noexcept {
 std::size_t consumer_state::wanted() const {
     if (average_us_ <= 0) return options_.concurrency;
     auto const fits = 500'000.0 * static_cast<double>(options_.concurrency) / average_us_;
-    auto const most = std::max(2 * options_.batch, options_.concurrency);
+    // Four batches: quick handlers need more ahead of them than it takes to wake the reader on another core.
+    auto const most = std::max(4 * options_.batch, options_.concurrency);
     return fits >= static_cast<double>(most) ? most : std::max(options_.concurrency, static_cast<std::size_t>(fits));
 }
 

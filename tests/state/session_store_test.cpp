@@ -198,12 +198,12 @@ TEST(session_store_faults, a_lost_reply_changes_nothing_twice) {
     proxy.heal();
     EXPECT_EQ(updating.get(), session_outcome::updated);
     EXPECT_EQ(here.get(id, "a"), "4");
-    // The reply to the look at whose it is goes through, that to the rotation does not.
-    proxy.hold(direction::to_client);
-    begun rotating{there.async_rotate(id)};
-    proxy.heal();
-    proxy.drop_replies(1);
-    auto const fresh = rotating.get();
+    // The reply to the look at whose it is ("$3", "ada") goes through, and one byte of the reply to the rotation.
+    there.rotate(here.create("bob"));  // the server knows the script
+    auto const struck = proxy.counters().struck;
+    proxy.cut_after(10);
+    auto const fresh = there.rotate(id);
+    EXPECT_EQ(proxy.counters().struck, struck + 1);
     ASSERT_TRUE(fresh);
     EXPECT_FALSE(here.read(id));
     EXPECT_EQ(here.read(*fresh)->fields, (session_fields{{"a", "4"}}));

@@ -35,7 +35,7 @@ void decisions(stand& all, peer_kit& peers, std::string const& name, rate_algori
     auto const ours = [&](std::size_t n) {
         return run_load(through, {depth, n}, [&](load& work, client&, std::size_t i) { return decide(work, limiter, fmt::format("user-{:012}", i)); });
     };
-    auto const kind = how == rate_algorithm::sliding_log ? "hits" : how == rate_algorithm::sliding_window ? "window" : "bucket";
+    auto const kind = how == rate_algorithm::sliding_log ? "hits" : how == rate_algorithm::sliding_window ? "window" : "rate";
     std::vector<std::string> command{"EVALSHA", std::string{script.sha1}, "1", fmt::format("lockstep:{{user-__rand_int__}}:{}:api", kind)};
     command.insert(command.end(), arguments.begin(), arguments.end());
     std::size_t const operations = all.chosen.is_quick() ? 20'000 : 60'000;

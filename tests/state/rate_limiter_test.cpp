@@ -18,7 +18,7 @@ namespace {
 using enum rate_algorithm;
 constexpr std::array all_algorithms{sliding_log, sliding_window, token_bucket};
 
-std::string kind_of(rate_algorithm which) { return which == sliding_log ? "hits" : which == sliding_window ? "window" : "bucket"; }
+std::string kind_of(rate_algorithm which) { return which == sliding_log ? "hits" : which == sliding_window ? "window" : "rate"; }
 
 class rate_limiter_contract : public contract {
 protected:

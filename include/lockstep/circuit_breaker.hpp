@@ -72,7 +72,7 @@ struct circuit_breaker_options {
     std::chrono::milliseconds report_interval{200};  ///< 1 ms to 1 min
     std::chrono::milliseconds max_age{5'000};        ///< what was heard longer ago is read again, in the background, when it is used
     std::chrono::milliseconds server_timeout{2'000};  ///< so long the server may be silent
-    std::function<bool(std::exception_ptr const&)> counts{};  ///< does this count as a failure? Else it is a success. Empty: all do
+    std::function<bool(std::exception_ptr const&)> counts{};  ///< does this count as a failure? Else it is a success. Empty: all do. From any thread
     std::function<void(circuit_change const&)> on_change{};   ///< on the client's I/O thread
 };
 

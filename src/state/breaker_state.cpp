@@ -97,8 +97,10 @@ breaker_state::judgement breaker_state::judge() {
     if (known.state == circuit::open && (known.held || wait.count() > 0)) return {.what = verdict::refused, .retry_after = known.held ? -1ms : wait};
     if (is_local_) {
         if (known.state == circuit::open) {
+            auto const before = status_here();
             known.state = circuit::half_open;
             local_probes_ = local_successes_ = 0;
+            object_.owner()->home().post([self = shared_from_this(), before] { self->changed(before); });
         }
         if (local_probes_ >= how_.half_open_probes) return {.what = verdict::refused};
         ++local_probes_;
@@ -535,7 +537,12 @@ task<void> breaker_state::flush(std::shared_ptr<breaker_state> self) {
     }
     struct end_of_report {
         breaker_state& of;
-        ~end_of_report() { of.reporting_ = false; }
+        ~end_of_report() {
+            of.object_.owner()->home().in_turn([this] {
+                of.reporting_ = false;
+                if (of.again_) of.report_now();
+            });
+        }
     };
     end_of_report const end{*self};
     auto sending = send(self);

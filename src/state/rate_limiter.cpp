@@ -34,11 +34,12 @@ constexpr std::int64_t ticks_per_us = 8;            // of rate_bucket.lua
 constexpr microseconds furthest_reservation = 10s;  // also how much longer than needed a bucket stays empty when the server's clock is set back
 constexpr std::size_t most_keys = 1'000;
 
+/// The word for a bucket is short: keys of up to 30 bytes take 16 less.
 std::string_view kind_of(rate_limit_options const& how) {
     switch (how.algorithm) {
         case rate_algorithm::sliding_log: return how.together ? "hits_of" : "hits";
         case rate_algorithm::sliding_window: return how.together ? "window_of" : "window";
-        case rate_algorithm::token_bucket: return how.together ? "bucket_of" : "bucket";
+        case rate_algorithm::token_bucket: return how.together ? "rate_of" : "rate";
     }
     throw invalid_argument_error("algorithm: sliding_log, sliding_window or token_bucket");
 }

@@ -7,6 +7,7 @@
 #include "support/clock_file.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/forms.hpp"
 #include "support/program_path.hpp"
 #include "support/redis_server.hpp"
 
@@ -79,6 +80,28 @@ TEST_F(circuit_breaker_faults, a_report_whose_reply_is_lost_counts_once) {
         EXPECT_EQ(failures(), i);
     }
     EXPECT_EQ(proxy.counters().struck, 3U);
+}
+
+TEST_F(circuit_breaker_faults, a_report_of_what_was_before_the_latest_change_counts_nothing) {
+    auto how = plan();
+    how.report_interval = 1min;
+    how.failure_threshold = 4;
+    circuit_breaker here{near, "name", how};
+    circuit_breaker there{far, "name", how};
+    here.close();  // it has a version
+    EXPECT_EQ(call(there, true), "ok");
+    there.flush();
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(call(there, false), "fail");
+    proxy.hold(direction::to_client);  // so that it does not hear of this:
+    here.open();
+    here.close();
+    auto const before = calls_of(server, "evalsha");
+    begun report{as_true(there.async_flush())};
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha") > before; }));
+    EXPECT_EQ(failures(), 0);
+    proxy.heal();
+    EXPECT_TRUE(report.get());
+    EXPECT_EQ(there.state().version, here.state().version);
 }
 
 TEST_F(circuit_breaker_faults, a_probe_whose_reply_is_lost_is_one_probe) {
@@ -220,7 +243,7 @@ TEST_F(slow_breaker_fleet, is_probed_by_exactly_so_many_and_not_blocked_by_one_t
         }
         return probing.size() >= 3;
     }));
-    EXPECT_EQ(probing.size(), 3U) << "one round of all found no fourth";
+    ASSERT_EQ(probing.size(), 3U) << "one round of all found no fourth";
     // Those are killed with what they hold. Their leases end, and others may try.
     for (auto const one : probing) fleet[one].kill();
     std::size_t other = 0;

@@ -230,6 +230,21 @@ TEST_P(circuit_breaker_contract, counts_what_it_is_told_to_count) {
     EXPECT_TRUE(becomes(of_a, circuit::open));
 }
 
+TEST_P(circuit_breaker_contract, does_not_count_calls_that_began_before_it_changed) {
+    auto how = plan();
+    how.failure_threshold = 1;
+    circuit_breaker of_a{a, "name", how};
+    auto old = try_allow(a, of_a);
+    ASSERT_TRUE(old);
+    open(a, of_a);
+    close(a, of_a);
+    old->failure();
+    flush(a, of_a);
+    EXPECT_EQ(look(a, of_a).state, circuit::closed);
+    EXPECT_EQ(call(a, of_a, false), "fail");
+    EXPECT_TRUE(becomes(of_a, circuit::open)) << "but those since";
+}
+
 TEST_P(circuit_breaker_contract, falls_back) {
     circuit_breaker of_a{a, "name", plan()};
     int value = 1;

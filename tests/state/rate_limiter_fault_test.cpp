@@ -161,7 +161,7 @@ TEST_P(rate_algorithms, leave_no_keys_behind) {
         for (int n = 0; n < 12; ++n) static_cast<void>(limiter.try_acquire("key " + std::to_string(i)));
     }
     EXPECT_TRUE(eventually([&] {
-        server.must({"EVAL", "for i = 0, 99 do for _, k in ipairs({'hits', 'window', 'bucket'}) do redis.call('EXISTS', 'lockstep:{key ' .. i .. '}:' .. k .. ':api') end end", "0"});
+        server.must({"EVAL", "for i = 0, 99 do for _, k in ipairs({'hits', 'window', 'rate'}) do redis.call('EXISTS', 'lockstep:{key ' .. i .. '}:' .. k .. ':api') end end", "0"});
         auto const keys = server.must({"KEYS", "lockstep:{key *"}).elements;
         return keys.empty();
     }));

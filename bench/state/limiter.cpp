@@ -75,10 +75,10 @@ void sliding_log(stand& all, peer_kit& peers, std::string const& name) {
     decisions(all, peers, name, rate_algorithm::sliding_log, scripts::rate_log, {"1", "1", "1000000", "1000000"});
 }
 void sliding_window(stand& all, peer_kit& peers, std::string const& name) {
-    decisions(all, peers, name, rate_algorithm::sliding_window, scripts::rate_window, {"1", "1", "1000000", "1000000"});
+    decisions(all, peers, name, rate_algorithm::sliding_window, scripts::rate_window, {"1", "1", "1000000", "1000000", "2002"});
 }
 void token_bucket(stand& all, peer_kit& peers, std::string const& name) {
-    decisions(all, peers, name, rate_algorithm::token_bucket, scripts::rate_bucket, {"1", "1", "8", "1000000", "0", "8000000"});
+    decisions(all, peers, name, rate_algorithm::token_bucket, scripts::rate_bucket, {"8", "1000000", "2002"});
 }
 
 /// All that the server's memory grows by, its tables of keys and of times included. 100,000 keys: the tables, which double, are rather empty.

@@ -96,7 +96,7 @@ public:
     std::vector<rate_decision> try_acquire_all(std::span<std::string_view const> keys, std::int64_t cost = 1, std::stop_token token = {});
     task<std::vector<rate_decision>> async_try_acquire_all(std::span<std::string_view const> keys, std::int64_t cost = 1);
 
-    /// Waits for its turn. Those of this object that wait for a key come in the order of their calls. From a bucket the place is reserved by
+    /// Waits for its turn. Those of this object that wait for a key come in the order of their calls (from a bucket: of its answers). From a bucket the place is reserved by
     /// one call and then waited for; if a wait is given up, its place is given back unless others have queued behind it.
     rate_decision acquire(std::string_view key, std::int64_t cost = 1, std::stop_token token = {});
     task<rate_decision> async_acquire(std::string_view key, std::int64_t cost = 1);

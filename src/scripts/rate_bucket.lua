@@ -1,42 +1,52 @@
 --[[ rate_bucket: take from token buckets, from all of these or from none.
   KEYS[1..]  bucket    string: when it will be full again (the theoretical arrival time of GCRA), in ticks
-  ARGV[1]    cost      units to take from each, an integer of at least 1 and at most burst
-  ARGV[2]    take      1: take them | 0: only look
-  ARGV[3]    interval  ticks in which one unit comes back, an integer of at least 1
-  ARGV[4]    burst     units that a full bucket has, an integer of at least 1
-  ARGV[5]    ahead     take units that come back within so many ticks, too: a reservation
-  ARGV[6]    furthest  the largest `ahead` that anybody uses
-  Returns  {taken 1 | 0, now_us, then for each key: units left, us until `cost` is (or was) there, us until it is full}
+  ARGV[1]    interval  ticks in which one unit comes back, an integer of at least 1
+  ARGV[2]    burst     units that a full bucket has, an integer of at least 1
+  ARGV[3]    ttl_ms    for how long it is kept: until it is full, at the latest
+  ARGV[4]    cost      units to take from each, at most burst; absent: 1
+  ARGV[5]    take      0: only look
+  ARGV[6]    ahead     take units that come back within so many ticks, too: a reservation
+  Returns  {taken (or could be) 1 | 0, now_us, then for each key: ticks until it is full}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
---#include rate_arguments
-local cost, take, interval, burst = whole(ARGV[1], 1, 1e9), whole(ARGV[2], 0, 1), whole(ARGV[3], 1, 1e15), whole(ARGV[4], 1, 1e9)
-local ahead, furthest = whole(ARGV[5], 0, 1e15), whole(ARGV[6], 0, 1e15)
-if not (cost and take and interval and burst and ahead and furthest and cost <= burst) then
-    return redis.error_reply('LOCKSTEP_ARGUMENT cost and burst: 1 to 10^9, interval, ahead, furthest: ticks')
+--#include rate_time
+local interval, burst, cost, ahead = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4] or 1), tonumber(ARGV[6] or 0)
+local take, key = ARGV[5] ~= '0', KEYS[1]
+if not (interval and burst and cost and ahead and interval >= 1 and cost >= 1 and cost <= burst and ahead <= 80000000) then
+    return redis.error_reply('LOCKSTEP_ARGUMENT interval: at least 1, cost: 1 to burst, ahead: 0 to 80000000')
 end
 -- A tick is 1/8 µs, so that also 300,000 a second are met well; counted from 2023 on, so that such numbers stay exact.
 local now, full, need = (us - 1700000000000000) * 8, interval * burst, interval * cost
-local count = #KEYS
-local known = count == 1 and {call('GET', KEYS[1])} or call('MGET', unpack(KEYS))
-local at, is_back, taken = {}, {}, 1
-for i = 1, count do
-    local one = known[i] and tonumber(known[i]) or now
-    if known[i] and not tonumber(known[i]) then return redis.error_reply('LOCKSTEP_FORMAT this is no bucket') end
-    -- Further away than anybody can have brought it: the server's clock was set back. It is empty and fills from now on.
-    if one > now + full + furthest then one, is_back[i] = now + full + furthest, true end
-    if one < now then one = now end
-    at[i] = one
-    if one + need - full - now > ahead then taken = 0 end
+-- Further away nobody can have brought it: what can be reserved is what it holds, or 10 s.
+local furthest = now + full + (full < 80000000 and full or 80000000)
+
+-- One key, nothing out of the ordinary: the same as below, for half the cost.
+if not KEYS[2] then
+    local at = tonumber(call('GET', key) or now)
+    if at and at <= furthest then
+        if at < now then at = now end
+        if at + need - full - now > ahead then return {0, us, at - now} end
+        if take then
+            at = at + need
+            call('PSETEX', key, ARGV[3], at)
+        end
+        return {1, us, at - now}
+    end
 end
-local answer = {taken, us}
-for i = 1, count do
-    local wait = at[i] + need - full - now
-    local takes = taken == 1 and take == 1
-    if takes then at[i] = at[i] + need end
-    if takes or (is_back[i] and take == 1) then call('SET', KEYS[i], at[i], 'PX', math.ceil((at[i] - now) / 8000) + 1) end
-    local left = math.floor((full - (at[i] - now)) / interval)
-    local n = #answer
-    answer[n + 1], answer[n + 2], answer[n + 3] = left > 0 and left or 0, wait > 0 and math.ceil(wait / 8) or 0, math.ceil((at[i] - now) / 8)
+
+local known, answer = call('MGET', unpack(KEYS)), {1, us}
+for i = 1, #KEYS do
+    local at = tonumber(known[i] or now)
+    if not at then return redis.error_reply('LOCKSTEP_FORMAT this is no bucket') end
+    at = at < now and now or at > furthest and furthest or at
+    if at + need - full - now > ahead then answer[1] = 0 end
+    answer[i + 2] = at - now
+end
+for i = 1, #KEYS do
+    local takes = take and answer[1] == 1
+    if takes then answer[i + 2] = answer[i + 2] + need end
+    -- The server's clock was set back: it is empty and fills from now on.
+    local is_back = take and tonumber(known[i] or now) > furthest
+    if takes or is_back then call('PSETEX', KEYS[i], ARGV[3], now + answer[i + 2]) end
 end
 return answer

@@ -1,5 +1,5 @@
 --[[ rate_log: count hits in a sliding window exactly, for all of these keys or for none.
-  KEYS[1..]  hits   list: {shift, base, then for each hit of the window its time in µs and the sum of all costs up to it}
+  KEYS[1..]  hits   list: {-shift, base, then for each hit of the window its time in µs and the sum of all costs up to it}
   ARGV[1]    cost   of this hit, an integer of at least 1 and at most limit
   ARGV[2]    take   1: count it | 0: only look
   ARGV[3]    limit  the most within the window
@@ -7,10 +7,10 @@
   Returns  {taken 1 | 0, now_us, then for each key: what is left, us until the hit fits (0: now), us until the window is empty}
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
---#include rate_arguments
-local cost, take, limit, per = whole(ARGV[1], 1, 1e9), whole(ARGV[2], 0, 1), whole(ARGV[3], 1, 1e9), whole(ARGV[4], 1, 1e15)
-if not (cost and take and limit and per and cost <= limit) then
-    return redis.error_reply('LOCKSTEP_ARGUMENT cost: 1 to limit, limit: 1 to 10^9, per: in us')
+--#include rate_time
+local cost, take, limit, per = tonumber(ARGV[1]), ARGV[2] == '1', tonumber(ARGV[3]), tonumber(ARGV[4])
+if not (cost and limit and per and cost >= 1 and cost <= limit and per >= 1) then
+    return redis.error_reply('LOCKSTEP_ARGUMENT cost: 1 to limit, per: in us')
 end
 
 -- The first hit from `from` on whose time (part 0) or sum (part 1) is above `bound`. Both grow from hit to hit, so it is looked for in
@@ -30,46 +30,65 @@ local function first_above(key, from, part, bound)
     return above
 end
 
-local plans, taken = {}, 1
-for i, key in ipairs(KEYS) do
-    local first = call('LRANGE', key, 0, 2)
-    local plan = {shift = tonumber(first[1] or 0), base = tonumber(first[2] or 0), sum = 0, old = 0, wait = 0, latest = false, now = us}
-    if first[3] then
-        local last = call('LRANGE', key, -2, -1)
-        plan.latest, plan.sum, plan.now = tonumber(last[1]), tonumber(last[2]), us + plan.shift
-        -- The server's clock was set back: this window's time goes on from its latest hit.
-        if plan.now < plan.latest then
-            plan.shift, plan.now, plan.is_back = plan.shift + plan.latest - plan.now, plan.latest, true
-        end
-        local bound = plan.now - per
-        if tonumber(first[3]) <= bound then
-            plan.old = plan.latest <= bound and call('LLEN', key) / 2 - 1 or first_above(key, 1, 0, bound)
-            plan.base = tonumber(call('LINDEX', key, 2 * plan.old + 1))
-        end
+-- What to do with a key: how long to wait (0: the hit fits), and all that `hit` and `answer` need for it.
+local function look(key)
+    local first = call('LRANGE', key, 0, 5)
+    if not first[3] then return 0, us, nil, 0, 0, 0, 0, false end
+    local last = call('LRANGE', key, -2, -1)
+    local latest, sum = tonumber(last[1]), tonumber(last[2])
+    -- Where there is no shift, whatever the list began with when its first hits were dropped stands in its place.
+    local shift, old, wait, is_back = tonumber(first[1]), 0, 0, false
+    shift = shift < 0 and -shift or 0
+    local now = us + shift
+    -- The server's clock was set back: this window's time goes on from its latest hit.
+    if now < latest then shift, now, is_back = shift + latest - now, latest, true end
+    local bound = now - per
+    while first[2 * old + 3] and tonumber(first[2 * old + 3]) <= bound do old = old + 1 end
+    local base = tonumber(first[2 * old + 2])
+    if old == 2 then
+        old = latest <= bound and call('LLEN', key) / 2 - 1 or first_above(key, 2, 0, bound)
+        base = tonumber(call('LINDEX', key, 2 * old + 1))
     end
-    plan.used = plan.sum - plan.base
-    local excess = plan.used + cost - limit
+    local excess = sum - base + cost - limit
     if excess > 0 then
-        taken = 0
-        local leaves = first_above(key, plan.old, 1, plan.base + excess - 1)
-        plan.wait = tonumber(call('LINDEX', key, 2 + 2 * leaves)) + per - plan.now
+        wait = tonumber(call('LINDEX', key, 2 + 2 * first_above(key, old, 1, base + excess - 1))) + per - now
     end
-    plans[i] = plan
+    return wait, now, latest, sum, base, old, shift, is_back
 end
 
-local answer = {taken, us}
-for i, key in ipairs(KEYS) do
-    local plan, n = plans[i], #answer
-    if taken == 1 and take == 1 then
-        if not plan.latest then call('RPUSH', key, 0, 0, plan.now, cost) else call('RPUSH', key, plan.now, plan.sum + cost) end
-        if plan.old > 0 then call('LTRIM', key, 2 * plan.old, -1) end
-        if plan.old > 0 or plan.is_back then call('LSET', key, 0, plan.shift) end
-        call('PEXPIRE', key, math.ceil(per / 1000) + 1)
-        plan.used, plan.latest = plan.used + cost, plan.now
-    elseif plan.is_back and take == 1 then
-        call('LSET', key, 0, plan.shift)
-    end
-    answer[n + 1], answer[n + 2] = limit > plan.used and limit - plan.used or 0, plan.wait
-    answer[n + 3] = plan.used > 0 and plan.latest + per - plan.now or 0
+local function hit(key, _, now, latest, sum, _, old, shift, is_back)
+    if latest then call('RPUSH', key, now, sum + cost) else call('RPUSH', key, 0, 0, now, cost) end
+    if old > 0 then call('LTRIM', key, 2 * old, -1) end
+    if shift > 0 and (old > 0 or is_back) then call('LSET', key, 0, -shift) end
+    -- The first hit of each stretch of this length makes it stay for two of them, so for one after every hit.
+    if is_back or not latest or math.floor(latest / per) ~= math.floor(now / per) then call('PEXPIRE', key, math.ceil(per / 500) + 1) end
 end
-return answer
+
+-- What is left, how long to wait, and until the window is empty.
+local function answer(is_hit, wait, now, latest, sum, base, _, _, _)
+    local used = sum - base + (is_hit and cost or 0)
+    return limit > used and limit - used or 0, wait, used == 0 and 0 or is_hit and per or latest + per - now
+end
+
+if not KEYS[2] then
+    local key = KEYS[1]
+    local wait, now, latest, sum, base, old, shift, is_back = look(key)
+    local fits = wait == 0
+    if take and fits then hit(key, wait, now, latest, sum, base, old, shift, is_back) end
+    if take and not fits and is_back then call('LSET', key, 0, -shift) end
+    return {fits and 1 or 0, us, answer(take and fits, wait, now, latest, sum, base)}
+end
+
+local plans, taken = {}, 1
+for i, key in ipairs(KEYS) do
+    plans[i] = {look(key)}
+    if plans[i][1] > 0 then taken = 0 end
+end
+local answers = {taken, us}
+for i, key in ipairs(KEYS) do
+    local n = #answers
+    if take and taken == 1 then hit(key, unpack(plans[i], 1, 8)) end
+    if take and taken == 0 and plans[i][8] then call('LSET', key, 0, -plans[i][7]) end
+    answers[n + 1], answers[n + 2], answers[n + 3] = answer(take and taken == 1, unpack(plans[i], 1, 8))
+end
+return answers

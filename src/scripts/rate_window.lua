@@ -1,59 +1,73 @@
 --[[ rate_window: count hits in a window and, weighted, in the one before it, for all of these keys or for none.
-  KEYS[1..]  window  string '<beginning in µs> <hits since then> <hits in the window before>'
+  KEYS[1..]  window  string of three doubles: its beginning in µs, hits since then, hits in the window before
   ARGV[1]    cost    as in rate_log
   ARGV[2]    take    as in rate_log
   ARGV[3]    limit   as in rate_log
   ARGV[4]    per     as in rate_log
+  ARGV[5]    ttl_ms  for how long it is kept: twice per, at least
   Returns  {taken 1 | 0, now_us, then for each key: what is left, us until the hit fits (0: now), us until both windows are empty}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
---#include rate_arguments
-local cost, take, limit, per = whole(ARGV[1], 1, 1e9), whole(ARGV[2], 0, 1), whole(ARGV[3], 1, 1e9), whole(ARGV[4], 1, 1e15)
-if not (cost and take and limit and per and cost <= limit) then
-    return redis.error_reply('LOCKSTEP_ARGUMENT cost: 1 to limit, limit: 1 to 10^9, per: in us')
+--#include rate_time
+local cost, take, limit, per = tonumber(ARGV[1]), ARGV[2] == '1', tonumber(ARGV[3]), tonumber(ARGV[4])
+if not (cost and limit and per and cost >= 1 and cost <= limit and per >= 1) then
+    return redis.error_reply('LOCKSTEP_ARGUMENT cost: 1 to limit, per: in us')
+end
+
+local floor, ceil = math.floor, math.ceil
+
+-- What to do with a key: how long to wait (0: the hit fits), and all that `write` and `answer` need for it.
+local function look(key)
+    local text = call('GET', key)
+    if not text then return 0, us, 0, 0, 0, false end
+    if #text ~= 24 then return nil end
+    local start, current, before = struct.unpack('<ddd', text)
+    -- The server's clock was set back: the window begins anew, with what it has.
+    local is_back = us < start
+    if is_back then start = us end
+    if us >= start + 2 * per then
+        start, current, before = us, 0, 0
+    elseif us >= start + per then
+        start, current, before = start + per, 0, current
+    end
+    local weighted, wait = before * (start + per - us) / per, 0
+    if weighted + current + cost > limit then
+        local room = limit - cost - current
+        local weight = room < 0 and (limit - cost) / current or room / before
+        wait = ceil(start + per * ((room < 0 and 1 or 0) + (weight < 1 and 1 - weight or 0)) - us)
+        if wait < 1 then wait = 1 end
+    end
+    return wait, start, current, before, weighted, is_back
+end
+
+local function write(key, start, current, before)
+    call('PSETEX', key, ARGV[5], struct.pack('<ddd', start, current, before))
+end
+
+-- What is left, how long to wait, and until both windows are empty.
+local function answer(wait, start, current, before, weighted)
+    local left = floor(limit - current - weighted)
+    return left > 0 and left or 0, wait, current > 0 and start + 2 * per - us or before > 0 and start + per - us or 0
 end
 
 local plans, taken = {}, 1
 for i, key in ipairs(KEYS) do
-    local text = call('GET', key)
-    local plan = {start = us, current = 0, before = 0, wait = 0}
-    if text then
-        local start, current, before = string.match(text, '^(%d+) (%d+) (%d+)$')
-        if not start then return redis.error_reply('LOCKSTEP_FORMAT this is no window') end
-        plan.start, plan.current, plan.before = tonumber(start), tonumber(current), tonumber(before)
-        -- The server's clock was set back: the window begins anew, with what it has.
-        if us < plan.start then plan.start, plan.is_back = us, true end
-        if us >= plan.start + 2 * per then
-            plan.start, plan.current, plan.before = us, 0, 0
-        elseif us >= plan.start + per then
-            plan.start, plan.current, plan.before = plan.start + per, 0, plan.current
-        end
+    local wait, start, current, before, weighted, is_back = look(key)
+    if not wait then return redis.error_reply('LOCKSTEP_FORMAT this is no window') end
+    if not KEYS[2] then
+        if take and wait == 0 then current = current + cost end
+        if take and (wait == 0 or is_back) then write(key, start, current, before) end
+        return {wait == 0 and 1 or 0, us, answer(wait, start, current, before, weighted)}
     end
-    plan.weighted = plan.before * (plan.start + per - us) / per
-    if plan.weighted + plan.current + cost > limit then
-        taken = 0
-        local room = limit - cost - plan.current
-        if room >= 0 then
-            plan.wait = math.ceil(plan.start + per * (1 - room / plan.before) - us)
-        else
-            local weight = (limit - cost) / plan.current
-            plan.wait = math.ceil(plan.start + per * (weight < 1 and 2 - weight or 1) - us)
-        end
-        if plan.wait < 1 then plan.wait = 1 end
-    end
-    plans[i] = plan
+    if wait > 0 then taken = 0 end
+    plans[i] = {wait, start, current, before, weighted, is_back}
 end
-
-local answer = {taken, us}
+local answers = {taken, us}
 for i, key in ipairs(KEYS) do
-    local plan, n = plans[i], #answer
-    if taken == 1 and take == 1 then plan.current = plan.current + cost end
-    if (taken == 1 or plan.is_back) and take == 1 then
-        local text = string.format('%.0f %.0f %.0f', plan.start, plan.current, plan.before)
-        call('SET', key, text, 'PX', math.ceil((plan.start + 2 * per - us) / 1000) + 1)
-    end
-    local left = math.floor(limit - plan.current - plan.weighted)
-    answer[n + 1], answer[n + 2] = left > 0 and left or 0, plan.wait
-    answer[n + 3] = plan.current > 0 and plan.start + 2 * per - us or plan.before > 0 and plan.start + per - us or 0
+    local wait, start, current, before, weighted, is_back = unpack(plans[i])
+    local n = #answers
+    if take and taken == 1 then current = current + cost end
+    if take and (taken == 1 or is_back) then write(key, start, current, before) end
+    answers[n + 1], answers[n + 2], answers[n + 3] = answer(wait, start, current, before, weighted)
 end
-return answer
+return answers

@@ -19,8 +19,8 @@
 #include <unordered_set>
 
 // A decision is one call of the script of its algorithm (src/scripts/rate_*.lua, which have the rules); the scripts take any number of keys
-// of one slot. Who waits asks once; is refused; queues behind those of this process who want the same key; and asks again when he is
-// the first and the time that the server named is over. A bucket can be asked for a time in the near future, which then only has to come.
+// of one slot. Who waits queues behind those of this process who want the same key, and asks when he is the first; then again when the time
+// that the server named is over. A bucket can be asked for a time in the near future, which then only has to come.
 
 namespace lockstep {
 namespace {
@@ -31,6 +31,7 @@ using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
 constexpr std::int64_t ticks_per_us = 8;            // of rate_bucket.lua
+constexpr std::int64_t first_us = 1'700'000'000'000'000;
 constexpr microseconds furthest_reservation = 10s;  // also how much longer than needed a bucket stays empty when the server's clock is set back
 constexpr std::size_t most_keys = 1'000;
 
@@ -70,6 +71,7 @@ struct detail::limiter_state {
         if (how.burst == 0) how.burst = how.limit;
         interval = (how.per.count() * ticks_per_us + how.limit - 1) / how.limit;
         furthest = std::min<std::int64_t>(interval * how.burst, furthest_reservation.count() * ticks_per_us);
+        ttl_ms = is_bucket() ? (interval * how.burst + furthest) / (1'000 * ticks_per_us) + 2 : how.per.count() / 500 + 2;
     }
 
     bool is_bucket() const noexcept { return how.algorithm == rate_algorithm::token_bucket; }
@@ -98,7 +100,8 @@ struct detail::limiter_state {
     rate_limit_options how;
     std::string before, after, encoded_name;
     std::int64_t interval = 0;  ///< ticks
-    std::int64_t furthest = 0;  ///< ticks
+    std::int64_t furthest = 0;  ///< ticks: a reservation
+    std::int64_t ttl_ms = 0;    ///< of a bucket, or a window
     block_cache blocked;
     std::shared_ptr<lines> waiting_lines;
     std::atomic<std::uint64_t> asked{0}, allowed{0}, refused{0}, refused_locally{0};
@@ -122,20 +125,31 @@ task<reply> ask(detail::limiter_state& of, std::span<std::string_view const> key
     };
     of.asked.fetch_add(1, std::memory_order_relaxed);
     int const take = what.take ? 1 : 0;
-    if (of.is_bucket()) return run(scripts::rate_bucket, {what.cost, take, of.interval, of.how.burst, what.ahead, of.furthest});
-    auto const& script = of.how.algorithm == rate_algorithm::sliding_log ? scripts::rate_log : scripts::rate_window;
-    return run(script, {what.cost, take, of.how.limit, of.how.per.count()});
+    if (of.is_bucket()) {
+        if (what.cost == 1 && what.take && what.ahead == 0) return run(scripts::rate_bucket, {of.interval, of.how.burst, of.ttl_ms});
+        return run(scripts::rate_bucket, {of.interval, of.how.burst, of.ttl_ms, what.cost, take, what.ahead});
+    }
+    if (of.how.algorithm == rate_algorithm::sliding_log) return run(scripts::rate_log, {what.cost, take, of.how.limit, of.how.per.count()});
+    return run(scripts::rate_window, {what.cost, take, of.how.limit, of.how.per.count(), of.ttl_ms});
 }
 
 /// What was said of the key with this index. `retry_after` is also there when it was allowed: how long a reservation has to wait.
-rate_decision read(detail::limiter_state const& of, reply_view said, std::size_t index) {
+rate_decision read(detail::limiter_state const& of, reply_view said, std::size_t index, question const& what) {
     auto const number = [&](std::size_t i) { return said[i].as<std::int64_t>(); };
-    return {.allowed = number(0) == 1,
-            .limit = of.most(),
-            .remaining = number(2 + 3 * index),
-            .retry_after = microseconds{number(3 + 3 * index)},
-            .reset = microseconds{number(4 + 3 * index)},
-            .at = std::chrono::system_clock::time_point{microseconds{number(1)}}};
+    rate_decision made{.allowed = number(0) == 1, .limit = of.most(), .at = std::chrono::system_clock::time_point{microseconds{number(1)}}};
+    if (!of.is_bucket()) {
+        made.remaining = number(2 + 3 * index);
+        made.retry_after = microseconds{number(3 + 3 * index)};
+        made.reset = microseconds{number(4 + 3 * index)};
+        return made;
+    }
+    auto const in_us = [](std::int64_t ticks) { return microseconds{(std::max<std::int64_t>(ticks, 0) + ticks_per_us - 1) / ticks_per_us}; };
+    auto const missing = number(2 + index);
+    auto const full = of.interval * of.how.burst;
+    made.remaining = std::max<std::int64_t>(full - missing, 0) / of.interval;
+    made.retry_after = in_us(missing + (made.allowed && what.take ? 0 : of.interval * what.cost) - full);
+    made.reset = in_us(missing);
+    return made;
 }
 
 void count(detail::limiter_state& of, rate_decision const& made) noexcept {
@@ -147,23 +161,23 @@ task<rate_decision> decided(rate_decision made) { co_return made; }
 /// `key`: the user's, to remember a refusal by; `sent`: before the question.
 task<rate_decision> decision(state of, task<reply> answer, std::string key, std::int64_t cost, clock::time_point sent) {
     auto const said = co_await std::move(answer);
-    auto const made = read(*of, said, 0);
+    auto const made = read(*of, said, 0, {.cost = cost});
     count(*of, made);
     if (!made.allowed) of->blocked.add(key, cost, made, sent);
     co_return made;
 }
 
-task<rate_decision> look(state of, task<reply> answer) {
+task<rate_decision> look(state of, task<reply> answer, question what) {
     auto const said = co_await std::move(answer);
-    co_return read(*of, said, 0);
+    co_return read(*of, said, 0, what);
 }
 
-task<std::vector<rate_decision>> decisions(state of, task<reply> answer, std::size_t keys) {
+task<std::vector<rate_decision>> decisions(state of, task<reply> answer, std::size_t keys, question what) {
     auto const said = co_await std::move(answer);
     std::vector<rate_decision> made;
     made.reserve(keys);
     for (std::size_t i = 0; i < keys; ++i) {
-        made.push_back(read(*of, said, i));
+        made.push_back(read(*of, said, i, what));
         count(*of, made.back());
     }
     co_return made;
@@ -181,18 +195,22 @@ task<rate_decision> try_one(state const& of, std::string_view key, std::int64_t 
     return decision(of, ask(*of, keys, {.cost = cost}), std::string{key}, cost, now);
 }
 
+struct turn_answer {
+    rate_decision made{};
+    std::int64_t brought_to = 0;  ///< ticks: the bucket, by this
+};
+
 /// A place in a bucket that was taken for later. Given back, if it still can be, unless it is used.
 class reservation {
 public:
-    reservation(state of, std::string key, std::int64_t cost, rate_decision const& made)
-        : of_(std::move(of)), key_(std::move(key)), cost_(cost), made_(made) {}
+    reservation(state of, std::string key, std::int64_t cost, std::int64_t brought_to)
+        : of_(std::move(of)), key_(std::move(key)), cost_(cost), brought_to_(brought_to) {}
     reservation(reservation const&) = delete;
     ~reservation() {
         if (!of_ || !of_->object.owner()->same_process()) return;
         try {
-            auto const now_us = std::chrono::floor<microseconds>(made_.at.time_since_epoch()).count();
             std::string_view const keys[] = {key_};
-            detail::argument const words[] = {made_.reset.count(), now_us, of_->interval * cost_};
+            detail::argument const words[] = {brought_to_, of_->interval * cost_};
             // Once: sent again it could give back what another has taken meanwhile.
             auto request = redis::run_script(of_->object.owner()->way(), scripts::rate_return, keys, words, of_->terms_for(key_, true));
             start(std::move(request), [](std::exception_ptr, std::optional<reply>) {});
@@ -206,7 +224,7 @@ private:
     state of_;
     std::string key_;
     std::int64_t cost_;
-    rate_decision made_;
+    std::int64_t brought_to_;
 };
 
 class waiting_count {
@@ -220,7 +238,7 @@ private:
 };
 
 /// One question of somebody who waits.
-task<rate_decision> ask_for_turn(state of, std::string full_key, std::int64_t cost, clock::time_point until) {
+task<turn_answer> ask_for_turn(state of, std::string full_key, std::int64_t cost, clock::time_point until) {
     question what{.cost = cost};
     if (of->is_bucket()) {
         auto const left = std::chrono::floor<microseconds>(std::min<clock::duration>(until - std::min(until, clock::now()), furthest_reservation));
@@ -229,13 +247,16 @@ task<rate_decision> ask_for_turn(state of, std::string full_key, std::int64_t co
     std::string_view const keys[] = {full_key};
     auto asking = ask(*of, keys, what);
     auto const said = co_await std::move(asking);
-    co_return read(*of, said, 0);
+    turn_answer answer{.made = read(*of, said, 0, what)};
+    if (of->is_bucket()) answer.brought_to = (said[1].as<std::int64_t>() - first_us) * ticks_per_us + said[2].as<std::int64_t>();
+    co_return answer;
 }
 
 /// It was allowed; goes on when its time has come.
-task<rate_decision> take_turn(state of, std::string full_key, std::int64_t cost, rate_decision made) {
+task<rate_decision> take_turn(state of, std::string full_key, std::int64_t cost, turn_answer given) {
+    auto made = given.made;
     if (made.retry_after.count() > 0) {
-        reservation mine{of, std::move(full_key), cost, made};
+        reservation mine{of, std::move(full_key), cost, given.brought_to};
         engine::pause rest{of->object.owner(), std::chrono::ceil<milliseconds>(made.retry_after)};
         co_await rest;
         mine.use();
@@ -251,10 +272,12 @@ task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, 
     auto const full_key = of->key_for(key);
     engine::pause turn{owner, 0ms};
     co_await turn;
-    rate_decision made{.limit = of->most()};
-    if (!of->waiting_lines->has(key)) {
+    turn_answer given{.made = {.limit = of->most()}};
+    auto const& made = given.made;
+    // A bucket keeps those who ask in order by itself, however many ask at once, and needs the line only when it has none of its near future left.
+    if (of->is_bucket() && !of->waiting_lines->has(key)) {
         auto asking = ask_for_turn(of, full_key, cost, until);
-        made = co_await std::move(asking);
+        given = co_await std::move(asking);
     }
     if (!made.allowed && clock::now() + made.retry_after <= until) {
         detail::place mine{of->waiting_lines, key, until};
@@ -268,7 +291,7 @@ task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, 
                 co_await rest;
             }
             auto asking = ask_for_turn(of, full_key, cost, until);
-            made = co_await std::move(asking);
+            given = co_await std::move(asking);
             if (made.allowed || clock::now() + made.retry_after > until) break;
         }
     }
@@ -276,7 +299,7 @@ task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, 
         count(*of, made);
         co_return made;
     }
-    auto taking = take_turn(of, full_key, cost, made);
+    auto taking = take_turn(of, full_key, cost, given);
     co_return co_await std::move(taking);
 }
 
@@ -337,7 +360,8 @@ task<std::vector<rate_decision>> rate_limiter::async_try_acquire_all(std::span<s
     full_keys.reserve(keys.size());
     for (auto const key : keys) full_keys.push_back(state_->key_for(key));
     std::vector<std::string_view> const views(full_keys.begin(), full_keys.end());
-    return decisions(state_, ask(*state_, views, {.cost = cost}), keys.size());
+    question const what{.cost = cost};
+    return decisions(state_, ask(*state_, views, what), keys.size(), what);
 }
 
 rate_decision rate_limiter::acquire(std::string_view key, std::int64_t cost, std::stop_token token) {
@@ -372,7 +396,8 @@ task<rate_decision> rate_limiter::async_peek(std::string_view key, std::int64_t 
     state_->check_cost(cost);
     auto const full_key = state_->key_for(key);
     std::string_view const keys[] = {full_key};
-    return look(state_, ask(*state_, keys, {.cost = cost, .take = false}));
+    question const what{.cost = cost, .take = false};
+    return look(state_, ask(*state_, keys, what), what);
 }
 
 void rate_limiter::reset(std::string_view key, std::stop_token token) {

@@ -12,8 +12,8 @@
 /// server pushes that to them. After `recovery_timeout` it is half open: `half_open_probes` calls at a time in the whole fleet may try, each
 /// with a lease, so that one that is killed does not block the others. One that fails opens it again; `successes_to_close` close it.
 ///
-/// Without a server it works by the counts of this process alone, and says so in `state()`: from when the server has been silent for
-/// `server_timeout` until it answers again. All who use a name must use the same options.
+/// Without a server, or with one that only refuses (out of memory), it works by the counts of this process alone, and says so in `state()`: from
+/// when the server has been silent for `server_timeout` until it answers again. All who use a name must use the same options.
 ///
 /// Failure: `circuit_open_error` (the operation was not called), whatever the operation throws, `invalid_argument_error` for options out of range.
 /// `open`, `close` and `flush` need the server: `unavailable_error`, `timeout_error`, `server_error`.
@@ -131,8 +131,7 @@ public:
         if (!told_) settle(by_, pass_, breaker_outcome::none);
     }
     void tell(breaker_outcome how) noexcept {
-        told_ = true;
-        settle(by_, pass_, how);
+        if (!std::exchange(told_, true)) settle(by_, pass_, how);
     }
 
 private:
@@ -151,7 +150,11 @@ auto guarded(breaker_state& by, breaker_pass pass, Operation& operation) -> std:
         } else {
             decltype(auto) value = operation();
             guard.tell(breaker_outcome::ok);
-            return static_cast<decltype(value)>(value);
+            if constexpr (std::is_reference_v<decltype(value)>) {
+                return static_cast<decltype(value)>(value);
+            } else {
+                return value;
+            }
         }
     } catch (...) {
         guard.tell(outcome_of(by, std::current_exception()));

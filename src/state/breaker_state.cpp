@@ -28,6 +28,11 @@ circuit parse(std::string_view word) noexcept {
     return word == "half_open" ? circuit::half_open : circuit::closed;
 }
 
+/// It can't be asked, or does nothing but refuse (out of memory, no replicas): what was counted here decides until it answers again.
+bool is_silence(error const& problem) noexcept {
+    return problem.reason() == errc::unavailable || problem.reason() == errc::timeout || problem.reason() == errc::server;
+}
+
 std::string rules_of(circuit_breaker_options const& how, bool shard) {
     return fmt::format("{} {:.0f} {} {} {} {} {} {} {} {}", how.failure_threshold, how.failure_ratio * 1e6, how.minimum_calls, how.quorum_of_reporters,
                        how.sampling.count(), how.recovery_timeout.count(), how.half_open_probes, how.successes_to_close, how.probe_lease.count(), shard ? 1 : 0);
@@ -63,13 +68,14 @@ void breaker_state::count(std::uint64_t generation, bool ok) noexcept {
     if (ok) return;
     auto so_far = counted();
     so_far += {.ok = server_ok_.load(std::memory_order_relaxed), .failed = server_failed_.load(std::memory_order_relaxed)};
-    if (!is_bad(how_, so_far) || is_urgent_.exchange(true)) return;
+    if (!is_bad(how_, so_far) || is_urgent_.exchange(true) || !object_.owner()->same_process()) return;
     object_.owner()->home().post([weak = weak_from_this()] {
         if (auto const self = weak.lock()) self->report_now();
     });
 }
 
 void breaker_state::report_soon() noexcept {
+    if (!object_.owner()->same_process()) return;
     object_.owner()->home().post([weak = weak_from_this()] {
         auto const self = weak.lock();
         if (!self) return;
@@ -166,20 +172,30 @@ task<breaker_pass> breaker_state::admit(std::shared_ptr<breaker_state> self) {
         std::lock_guard const guard{self->mutex_};
         probe = fmt::format("{}.{}", self->session_, ++self->probes_made_);
     }
+    // Until it is known what became of it: one that nobody makes must not keep its place at the server.
+    struct asked_for {
+        std::shared_ptr<breaker_state> of;
+        std::string const& probe;
+        bool is_open = true;
+        ~asked_for() {
+            if (is_open) of->settle(probe, breaker_outcome::none);
+        }
+    };
     bool is_silent = false;
     auto const asked = clock::now();
     try {
+        asked_for wish{self, probe};
         std::string_view const keys[] = {self->object_.key()};
         argument const words[] = {self->rules_, probe};
         auto asking = self->object_.run(scripts::breaker_probe, keys, words, {.within = self->how_.server_timeout});
         auto const said = co_await std::move(asking);
+        wish.is_open = false;
         self->adopt_reply(said, asked);
         if (said[5].as<std::int64_t>() == 1) co_return breaker_pass{.generation = self->gate_.load() >> 1U, .probe = std::move(probe)};
         std::lock_guard const guard{self->mutex_};
         self->no_probe_before_ = clock::now() + std::min<clock::duration>(milliseconds{said[6].as<std::int64_t>()}, self->how_.report_interval);
-    } catch (unavailable_error const&) {
-        is_silent = true;
-    } catch (timeout_error const&) {
+    } catch (error const& problem) {
+        if (!is_silence(problem)) throw;
         is_silent = true;
     }
     if (is_silent) self->go_local();
@@ -399,8 +415,8 @@ task<void> breaker_state::look(std::shared_ptr<breaker_state> self) {
         auto reading = read(self, self->how_.server_timeout);
         co_await std::move(reading);
         co_return;
-    } catch (unavailable_error const&) {
-    } catch (timeout_error const&) {
+    } catch (error const& problem) {
+        if (!is_silence(problem)) throw;
     }
     self->go_local();
 }
@@ -417,11 +433,9 @@ task<void> breaker_state::recover(std::shared_ptr<core> owner, std::weak_ptr<bre
         try {
             auto reading = read(self, 0ms);
             co_await std::move(reading);
-        } catch (unavailable_error const&) {
-            continue;
-        } catch (timeout_error const&) {
-            continue;
-        } catch (server_error const&) {
+        } catch (cancelled_error const&) {
+            throw;  // the client was closed
+        } catch (error const&) {
             continue;
         }
         std::lock_guard const guard{self->mutex_};
@@ -485,12 +499,9 @@ task<void> breaker_state::report(std::shared_ptr<breaker_state> self) {
         try {
             auto sending = send(self);
             co_await std::move(sending);
-        } catch (unavailable_error const&) {
-            is_silent = true;
-        } catch (timeout_error const&) {
-            is_silent = true;
         } catch (error const& problem) {
-            if (problem.reason() != errc::cancelled) log(log_level::error, problem.what());
+            is_silent = is_silence(problem);
+            if (!is_silent && problem.reason() != errc::cancelled) log(log_level::error, problem.what());
         }
         if (is_silent) self->go_local();
     }
@@ -504,15 +515,20 @@ task<void> breaker_state::send(std::shared_ptr<breaker_state> self) {
     // What was sent before and not answered, and what came since. Not what comes meanwhile: that is gathered for the next report.
     for (int i = 0; i < 2; ++i) {
         auto& sent = self->sent_;
+        auto const now = clock::now();
+        // What is older than the sampling time counts no more, however long the server was away.
+        if (sent.sequence != 0 && now - sent.made > self->how_.sampling) sent.counts = {}, sent.is_bad = false;
         if (sent.sequence == 0) {
+            auto const lately = self->window_.sum(now);
+            self->pending_ = {.ok = std::min(self->pending_.ok, lately.ok), .failed = std::min(self->pending_.failed, lately.failed)};
             if (self->pending_.all() == 0) co_return;
-            bool const bad = is_bad(self->how_, self->window_.sum(clock::now()), self->how_.quorum_of_reporters);
+            bool const bad = is_bad(self->how_, lately, self->how_.quorum_of_reporters);
             std::uint64_t version = 0;
             {
                 std::lock_guard const guard{self->mutex_};
                 version = self->server_.version;
             }
-            sent = {.sequence = ++self->sequence_, .version = version, .counts = std::exchange(self->pending_, {}), .is_bad = bad};
+            sent = {.sequence = ++self->sequence_, .version = version, .counts = std::exchange(self->pending_, {}), .is_bad = bad, .made = now};
         }
         auto const sequence = sent.sequence;
         auto const asked = clock::now();

@@ -84,6 +84,7 @@ private:
         std::uint64_t version = 0;
         outcome_counts counts{};
         bool is_bad = false;
+        clock::time_point made{};
     };
 
     seen& effective() noexcept { return is_local_ ? local_ : server_; }

@@ -98,7 +98,7 @@ TEST_F(cli_acl, is_enough_for_messages_and_state) {
     make_user({});
     client one{login("one")};
     {
-        queue<std::string> items{one, "q", {.max_length = 10, .max_deliveries = 1}};
+        queue<std::string> items{one, "q", {.max_deliveries = 1, .max_length = 10}};
         items.enqueue("a", {.priority = 1, .key = "k", .key_window = 10s});
         items.enqueue("b", {.delay = 1ms});
         items.dequeue().ack();

@@ -69,7 +69,7 @@ TEST_F(cli_messaging, waits_for_an_item_and_leaves_nothing_when_it_is_interrupte
 TEST_F(cli_messaging, shows_and_revives_dead_letters) {
     queue<std::string> mine{by, "q", {.max_deliveries = 1}};
     mine.enqueue("bad");
-    mine.dequeue()->nack({}, "it does not work");
+    mine.dequeue().nack({}, "it does not work");
     EXPECT_THAT(run({"queue", "dead", "q"}).text, AllOf(HasSubstr("bad"), HasSubstr("it does not work")));
     EXPECT_EQ(run({"queue", "dead", "--requeue", "all", "q"}).text, "1 requeued\n");
     EXPECT_EQ(run({"queue", "dead", "--drop", "all", "q"}).code, 1) << "none is left";

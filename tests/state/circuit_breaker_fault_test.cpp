@@ -15,7 +15,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <stdexcept>
+#include <stop_token>
 
 namespace lockstep::test {
 namespace {
@@ -190,6 +193,72 @@ TEST_F(circuit_breaker_faults, what_was_counted_without_a_server_is_reported_whe
         call(there, true);
         return failures() == 20;
     }));
+}
+
+TEST_F(circuit_breaker_faults, what_is_older_than_the_sampling_time_is_not_reported_when_the_server_is_back) {
+    auto how = plan();
+    how.server_timeout = 50ms;
+    how.sampling = 300ms;
+    circuit_breaker there{far, "name", how};
+    EXPECT_EQ(call(there, true), "ok");
+    there.flush();
+    proxy.refuse();
+    proxy.cut();
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(call(there, false), "fail");
+    ASSERT_TRUE(eventually([&] { return there.state().local; }));
+    auto const until = now_ms() + 400;
+    ASSERT_TRUE(eventually([&] { return now_ms() > until; }));
+    EXPECT_EQ(call(there, false), "fail");
+    proxy.heal();
+    ASSERT_TRUE(eventually([&] { return !there.state().local; }));
+    there.flush();
+    EXPECT_LE(failures(), 1) << "the other four are over";
+    EXPECT_EQ(there.look().state, circuit::closed);
+}
+
+// Out of memory, or without the replicas that it wants, a server answers, but takes nothing.
+TEST_F(circuit_breaker_faults, with_a_server_that_refuses_it_works_by_its_own_counts) {
+    circuit_breaker here{near, "name", plan()};
+    EXPECT_EQ(call(here, true), "ok");
+    here.flush();
+    server.must({"CONFIG", "SET", "min-replicas-to-write", "1"});
+    circuit_breaker there{far, "name", plan()};
+    EXPECT_EQ(call(there, true), "ok") << "its first call, too, and it only reads";
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(call(here, false), "fail");
+    EXPECT_TRUE(eventually([&] { return here.state().state == circuit::open; }));
+    EXPECT_TRUE(here.state().local);
+    EXPECT_EQ(call(here, true), "refused");
+    server.must({"CONFIG", "SET", "min-replicas-to-write", "0"});
+    EXPECT_TRUE(eventually([&] { return !here.state().local; }));
+}
+
+TEST_F(circuit_breaker_faults, a_probe_that_is_given_up_does_not_keep_its_place) {
+    auto how = plan();
+    how.recovery_timeout = 1ms;
+    how.probe_lease = 10min;
+    circuit_breaker here{near, "name", how};
+    circuit_breaker there{far, "name", how};
+    here.open(1ms);
+    ASSERT_TRUE(eventually([&] { return there.look().state != circuit::closed; }));
+    proxy.hold(direction::to_client);
+    auto const before = calls_of(server, "evalsha");
+    std::stop_source stop;
+    std::optional<begun<bool>> probing;
+    auto const nothing = []() -> task<void> { co_return; };
+    ASSERT_TRUE(eventually([&] {  // until it may be tried
+        if (!probing || probing->done()) probing.emplace(with_stop_token(as_true(there.async_execute(nothing)), stop.get_token()));
+        return calls_of(server, "evalsha") > before;
+    }));
+    stop.request_stop();
+    proxy.heal();
+    EXPECT_TRUE(eventually([&] { return call(here, true) == "ok"; })) << "nobody makes that probe";
+}
+
+TEST_F(circuit_breaker_faults, passes_on_what_can_only_be_moved) {
+    circuit_breaker here{near, "name", plan()};
+    EXPECT_EQ(*here.execute([] { return std::make_unique<int>(7); }), 7);
+    int number = 1;
+    EXPECT_EQ(&here.execute([&]() -> int& { return number; }), &number);
 }
 
 TEST(circuit_breaker_clock, set_back_does_not_keep_it_open_for_long) {

@@ -53,7 +53,9 @@ end
 local function commit()
     if #set > 0 then call('HSET', key, 'v', 'breaker 1', unpack(set)) end
     if #del > 0 then call('HDEL', key, unpack(del)) end
-    if #set > 0 or was[1] then call('PEXPIRE', key, wait() < 0 and 2592000000 or wait() + 2 * (sampling + recovery) + lease + 3600000) end
+    local stays = wait() < 0 and 2592000000 or wait() + 2 * (sampling + recovery) + lease + 3600000
+    -- Who only reads must not fail because the server takes no writes just now.
+    if #set > 0 or was[1] then redis.pcall('PEXPIRE', key, stays) end
 end
 
 local function go(to, span_ms)

@@ -292,7 +292,7 @@ namespace {
 
 /// In this order: what is made is taken away by one of the last, whichever of them is allowed. `%k`, `%z`, `%x` and `%l`: keys of its own, `%c`: a
 /// channel. With `?` it is for monitors, messages and state, and locks work without.
-constexpr std::array<std::string_view, 65> trials{"EXISTS %k",
+constexpr std::array<std::string_view, 66> trials{"EXISTS %k",
                                                   "GET %k",
                                                   "HGET %k f",
                                                   "HMGET %k f",
@@ -351,6 +351,7 @@ constexpr std::array<std::string_view, 65> trials{"EXISTS %k",
                                                   "PEXPIRE %l 1",
                                                   "DEL %k",
                                                   "?SET %z v PX 1",
+                                                  "?PSETEX %z 1 v",
                                                   "DEL %z",
                                                   "DEL %x",
                                                   "DEL %l",

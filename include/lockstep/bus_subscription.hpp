@@ -56,7 +56,8 @@ bus_handler decoding(F handler) {
 }
 }  // namespace detail
 
-/// Ends the subscription when it goes. When `end` returns, the handler does not run and will not run again, unless it was called by the handler itself.
+/// Ends the subscription when it goes. When `end` returns, the handler does not run and will not run again. It does not wait where that could be for ever: called
+/// by the handler itself, or on an I/O thread (in a coroutine), where a handler that runs just then runs to its end, with what it refers to; none begins.
 class [[nodiscard]] bus_subscription {
 public:
     bus_subscription() noexcept = default;

@@ -14,7 +14,8 @@
 /// what must not be. Order is that of the stream for one consumer with a concurrency of 1 while nothing fails.
 ///
 /// A handler that throws is tried again, after a growing pause, `max_deliveries` times in all; then the entry is moved to `stream::dead_letters`,
-/// with the reason in the field "dead.reason". One that throws `reject` is moved at once. Entries of consumers that are gone are taken over when they
+/// with the reason in the field "dead.reason". One that throws `reject` is moved at once. One that throws `busy_error` (of `idempotency`: somebody else
+/// is doing it) is tried again later, as often as it takes: that is neither a failure nor a delivery. Entries of consumers that are gone are taken over when they
 /// were not renewed for `idle_limit`; a consumer that lives renews what it has, however long its handlers take.
 ///
 /// Failure: nothing is thrown at you after construction. While the server is away it tries again, and logs that.
@@ -107,12 +108,13 @@ struct consumer_backlog {
 
 class consumer {
 public:
-    /// Begins at once, be the server there or not. Throws `invalid_argument_error` for bad names and options out of range.
+    /// Begins at once, be the server there or not. Throws `invalid_argument_error` for bad names and options out of range, and `std::system_error` where
+    /// there can't be so many threads.
     consumer(client& by, std::string_view stream, delivery_handler handler, consumer_options options);
     explicit consumer(std::shared_ptr<detail::consumer_state> state) noexcept;
     consumer(consumer&&) noexcept = default;
     consumer& operator=(consumer&&) noexcept;
-    /// As `stop`. On an I/O thread, where it can't wait, it only lets it end: await `async_stop` before.
+    /// As `stop`, also when the client was closed before: no handler runs any more. On an I/O thread, where it can't wait, it only lets it end: await `async_stop` before.
     ~consumer();
 
     /// Takes no more, waits until all that it has is handled and acknowledged, and leaves the group. What waits for another try stays for others.

@@ -49,7 +49,7 @@ struct durable_subscribe_options {
     std::size_t concurrency = 1;      ///< of a group; without one it is 1
     std::int64_t max_deliveries = 5;  ///< of a group, as in consumer_options
     std::chrono::milliseconds idle_limit{30'000};  ///< of a group, as in consumer_options
-    std::function<void()> on_gap{};   ///< without a group: messages were trimmed away before they were read, or the stream was deleted
+    std::function<void()> on_gap{};   ///< without a group: messages were trimmed away before they were read (also: all up to the id `from`), or the stream was deleted
 };
 
 struct durable_counters {

@@ -6,10 +6,12 @@
 ///     charged.run(what.id, [&] { charge(card, amount); });      // false: it was done before
 ///
 /// `run` asks whether it may, runs `work`, and records that it was done; the record stays for `retention`. While one is at it, others who come with the
-/// same id get `busy_error` (for a consumer: the entry is tried again later). What throws is forgotten, and may be done again at once.
+/// same id get `busy_error` (of a consumer the entry is tried again later, which counts for nothing). What throws is forgotten, and may be done again at once.
 ///
 /// Not exactly once: a process that dies between the end of `work` and the record leaves it undone in the books, and when `lease` is over it is done
 /// again. Where `work` writes to a database, write the id there in the same transaction instead; this is for what has no transactions.
+///
+/// Cancelled while `work` runs, it ends as `work` does: done is recorded, and what throws may be done again. Either is told to the server before it ends.
 ///
 /// Failure: `busy_error`; what `work` throws; and what every request throws: before `work` it did not run, after it (`unavailable_error` and so on from the
 /// recording) it ran but may be done again. Threads: everything may be called from any thread.

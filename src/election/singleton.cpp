@@ -3,6 +3,7 @@
 #include "base/names.hpp"
 #include "base/quiet_thread.hpp"
 #include "base/random.hpp"
+#include "base/uncancelled.hpp"
 #include "core/core.hpp"
 #include "redis/command.hpp"
 #include "redis/slot.hpp"
@@ -166,8 +167,8 @@ task<bool> run_async(slot_of_time which, std::function<task<void>()> work) {
         problem = std::current_exception();
     }
     if (problem && which.again_if_it_throws) {
-        auto giving = give_back(which);
-        co_await std::move(giving);
+        auto giving = base::uncancelled(give_back(which));
+        co_await giving;
     }
     if (problem) std::rethrow_exception(problem);
     co_return true;

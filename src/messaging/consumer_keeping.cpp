@@ -226,7 +226,10 @@ task<void> consumer_state::renew(std::shared_ptr<consumer_state> self, std::vect
 /// The server counts the delivery before it happens, so that an entry that kills its consumers is given up in the end.
 task<void> consumer_state::try_again(std::shared_ptr<consumer_state> self, std::vector<held*> which) {
     std::vector<std::string> words;
-    for (auto const* const one : which) words.insert(words.end(), {one->what.id, std::to_string(one->what.deliveries + 1)});
+    for (auto const* const one : which) {
+        auto const count = one->busy > 0 ? 0 : one->what.deliveries + 1;
+        words.insert(words.end(), {one->what.id, std::to_string(count)});
+    }
     std::vector<entry_number> lost;
     std::exception_ptr problem;
     try {
@@ -248,7 +251,7 @@ task<void> consumer_state::try_again(std::shared_ptr<consumer_state> self, std::
             } else if (self->ended_ || std::find(lost.begin(), lost.end(), one->id) != lost.end()) {
                 self->drop(one->id);
             } else {
-                ++one->what.deliveries;
+                if (one->busy == 0) ++one->what.deliveries;
                 ++self->counters_.retried;
                 one->renewed = clock::now();
                 one->where = place::line;
@@ -355,6 +358,7 @@ task<void> consumer_state::stop(std::shared_ptr<consumer_state> self) {
     }
     self->work_.notify_all();
     self->chores_.ring();
+    self->drained_.ring();  // others may stop it too
     if (first) {
         auto leaving = leave(self);
         co_await std::move(leaving);

@@ -48,10 +48,11 @@ public:
     using milliseconds = std::chrono::milliseconds;
 
     consumer_state(keyed at, delivery_handler handler, consumer_options options);
+    ~consumer_state() { let_go(); }
 
     void begin();
     static task<void> stop(std::shared_ptr<consumer_state> self);
-    /// Waits for the threads, where this is none of them.
+    /// Waits for the handlers to end, where this is none of their threads. After `stop` or `abandon`.
     void join() noexcept;
     /// Does not wait for them.
     void let_go() noexcept;
@@ -70,6 +71,7 @@ private:
         clock::time_point renewed;
         place where = place::line;
         clock::time_point begun{};
+        std::int64_t busy = 0;  // so often in turn somebody else was doing it: no delivery counts
     };
     struct burial {
         held* which;
@@ -93,6 +95,7 @@ private:
     void work_as_thread();
     held* next_in_line();  // with the lock; it runs now
     void pump() noexcept;
+    void pump_at_home() noexcept;
     void finish(held& what, std::exception_ptr problem) noexcept;
     milliseconds pause_after(std::int64_t deliveries) const;
     std::size_t wanted() const;  // with the lock
@@ -139,6 +142,7 @@ private:
 
     mutable std::mutex mutex_;
     std::condition_variable work_;
+    std::condition_variable rested_;  // no handler runs
     std::unordered_map<entry_number, std::unique_ptr<held>, entry_number::hash> held_;
     std::deque<held*> line_;
     settlement settled_;  // to be acknowledged or buried
@@ -170,6 +174,7 @@ private:
     clock::time_point next_look_;
     int looks_ = 0;
 
+    std::mutex joining_;
     std::vector<std::thread> threads_;
 };
 

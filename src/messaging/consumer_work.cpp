@@ -3,6 +3,7 @@
 #include "base/quiet_thread.hpp"
 #include "base/random.hpp"
 
+#include <lockstep/idempotency.hpp>
 #include <lockstep/log.hpp>
 
 #include <fmt/format.h>
@@ -30,21 +31,31 @@ void consumer_state::begin() {
     auto const self = shared_from_this();
     reading_ = true;
     if (handler_.function) {
-        for (std::size_t i = 0; i != options_.concurrency; ++i) threads_.push_back(base::quiet_thread([self] { self->work_as_thread(); }));
+        try {
+            threads_.reserve(options_.concurrency);
+            for (std::size_t i = 0; i != options_.concurrency; ++i) threads_.push_back(base::quiet_thread([self] { self->work_as_thread(); }));
+        } catch (...) {
+            abandon();  // there can't be so many
+            join();
+            throw;
+        }
     }
     start(read(self), [](std::exception_ptr) {});
     start(keep(self), [](std::exception_ptr) {});
 }
 
+namespace {
+thread_local consumer_state const* works_for = nullptr;
+}
+
 void consumer_state::join() noexcept {
+    if (works_for == this) return;  // stopped by its own handler: its threads go when that returns
+    std::lock_guard const one_by_one{joining_};
     for (auto& one : threads_) {
-        if (!one.joinable()) continue;
-        if (one.get_id() == std::this_thread::get_id()) {
-            one.detach();  // stopped by its own handler: it goes when that returns
-        } else {
-            one.join();
-        }
+        if (one.joinable()) one.join();
     }
+    std::unique_lock guard{mutex_};
+    rested_.wait(guard, [this] { return running_ == 0; });
 }
 
 void consumer_state::let_go() noexcept {
@@ -141,6 +152,7 @@ consumer_state::held* consumer_state::next_in_line() {
 }
 
 void consumer_state::work_as_thread() {
+    works_for = this;
     while (true) {
         std::unique_lock guard{mutex_};
         work_.wait(guard, [this] { return ended_ || !line_.empty(); });
@@ -168,7 +180,7 @@ void consumer_state::pump() noexcept {
         one->begun = clock::now();
         auto done = [self = shared_from_this(), one](std::exception_ptr problem) {
             self->finish(*one, std::move(problem));
-            self->pump();
+            self->pump_at_home();
         };
         try {
             start(handler_.coroutine(one->what), std::move(done));
@@ -180,12 +192,23 @@ void consumer_state::pump() noexcept {
     pumping_ = false;
 }
 
+/// A handler may have gone on elsewhere; the next one begins on the I/O thread all the same.
+void consumer_state::pump_at_home() noexcept {
+    auto& home = at_.owner()->home();
+    if (home.here()) return pump();
+    home.post([self = shared_from_this()] { self->pump(); });  // refused: the client is closed, what waits stays pending
+}
+
 namespace {
-std::string reason_of(std::exception_ptr const& problem, bool& rejected) {
+enum class failing { rejected, busy, otherwise };
+std::string reason_of(std::exception_ptr const& problem, failing& how) {
     try {
         std::rethrow_exception(problem);
     } catch (reject const& why) {
-        rejected = true;
+        how = failing::rejected;
+        return why.what();
+    } catch (busy_error const& why) {
+        how = failing::busy;
         return why.what();
     } catch (std::exception const& why) {
         return why.what();
@@ -196,16 +219,16 @@ std::string reason_of(std::exception_ptr const& problem, bool& rejected) {
 }  // namespace
 
 void consumer_state::finish(held& what, std::exception_ptr problem) noexcept {
-    bool rejected = false;
-    auto reason = problem ? reason_of(problem, rejected) : std::string{};
+    auto how = failing::otherwise;
+    auto reason = problem ? reason_of(problem, how) : std::string{};
     auto const now = clock::now();
     auto const deliveries = what.what.deliveries;
-    if (problem) {
+    if (problem && how != failing::busy) {
         log(log_level::warning, fmt::format("the handler of stream '{}', group '{}' threw at entry {} (delivery {}): {}", at_.name(), options_.group,
                                             what.what.id, deliveries, reason));
     }
     std::unique_lock guard{mutex_};
-    --running_;
+    if (--running_ == 0) rested_.notify_all();
     if (abandoned_) drained_.ring();
     auto const took = std::max(1.0, std::chrono::duration<double, std::micro>(now - what.begun).count());
     average_us_ = average_us_ <= 0 ? took : average_us_ + (took - average_us_) / 16;
@@ -214,14 +237,16 @@ void consumer_state::finish(held& what, std::exception_ptr problem) noexcept {
         settled_.done.push_back(&what);
         return wake_flusher(std::move(guard));
     }
-    ++counters_.failed;
-    if (rejected || (options_.max_deliveries > 0 && deliveries >= options_.max_deliveries)) {
+    // Somebody is at it, or was, and died: then it takes as long as his lease.
+    what.busy = how == failing::busy ? what.busy + 1 : 0;
+    if (what.busy == 0) ++counters_.failed;
+    if (what.busy == 0 && (how == failing::rejected || (options_.max_deliveries > 0 && deliveries >= options_.max_deliveries))) {
         what.where = place::settling;
         settled_.dead.push_back({&what, std::move(reason)});
         return wake_flusher(std::move(guard));
     }
     what.where = place::again;
-    again_.emplace(now + pause_after(deliveries), &what);
+    again_.emplace(now + pause_after(what.busy > 0 ? what.busy : deliveries), &what);
     bool const is_over = is_drained();
     guard.unlock();
     chores_.ring();

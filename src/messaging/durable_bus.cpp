@@ -153,10 +153,11 @@ private:
         return seen_.position;
     }
 
-    /// Trimming begins with the oldest: where the last one that was read is still there, nothing after it is gone.
+    /// Trimming begins with the oldest: where one is there that is no newer than the last that was read, nothing after that is gone.
     void look_for_a_gap() {
-        auto const last = position();
-        if (std::exchange(position_is_entry_, true) && source_.range(last, last).empty()) tell_gap();
+        if (!std::exchange(position_is_entry_, true)) return;
+        auto const oldest = source_.range("-", position(), 1);
+        if (oldest.empty()) tell_gap();
     }
     /// One that was deleted begins with smaller ids where a clock or a failover went back.
     void look_for_a_new_stream() {
@@ -215,13 +216,15 @@ private:
 
 task<durable_subscription> begin_reading(std::shared_ptr<stream_state> of, std::string pattern, entry_handler handler, durable_subscribe_options options) {
     auto from = options.from;
-    bool from_is_entry = false;
+    bool from_is_entry = entry_number::of(from) != entry_number{};  // else it begins with what there is
     if (from == "$") {
         auto asking = last_id(of->at);
         from = co_await std::move(asking);
         auto looking = of->at.command({"XRANGE", of->at.key(), from, from});
         auto const there = co_await std::move(looking);
         from_is_entry = !there.empty();
+    } else if (from.find('-') == std::string::npos) {
+        from += "-0";  // and not up to the last of that millisecond
     }
     auto made = std::make_shared<reading_listening>(std::move(pattern), std::move(handler), of, std::move(from), from_is_entry, std::move(options.on_gap));
     made->begin();

@@ -1,6 +1,7 @@
 #include <lockstep/idempotency.hpp>
 
 #include "base/random.hpp"
+#include "base/uncancelled.hpp"
 #include "core/keyed.hpp"
 #include "scripts/all.hpp"
 
@@ -72,8 +73,15 @@ task<void> give_back(attempt what) {
 }
 
 task<bool> run_async(attempt what, std::function<task<void>()> work) {
-    auto beginning = begin(what);
-    bool const mine = co_await std::move(beginning);
+    bool mine = false;
+    try {
+        auto beginning = begin(what);
+        mine = co_await std::move(beginning);
+    } catch (cancelled_error const&) {
+        // The server may have heard it. Nobody waits for this: whoever cancels wants to go.
+        start(give_back(what), [](std::exception_ptr) {});
+        throw;
+    }
     if (!mine) co_return false;
     std::exception_ptr problem;
     try {
@@ -83,12 +91,12 @@ task<bool> run_async(attempt what, std::function<task<void>()> work) {
         problem = std::current_exception();
     }
     if (problem) {
-        auto giving = give_back(what);
-        co_await std::move(giving);
+        auto giving = base::uncancelled(give_back(what));
+        co_await giving;
         std::rethrow_exception(problem);
     }
-    auto finishing = finish(what);
-    co_await std::move(finishing);
+    auto finishing = base::uncancelled(finish(what));
+    co_await finishing;
     co_return true;
 }
 

@@ -24,7 +24,7 @@ public:
     /// From one thread. With `block` it waits while it is full, until it is closed.
     void put(std::string channel, std::string payload);
     void put_gap();
-    /// When it returns no handler runs, and none will, unless this is called by the handler.
+    /// When it returns no handler runs, and none will, unless this is called by the handler or on an I/O thread: then one that runs comes to its end.
     void close() noexcept;
     bus_counters counters() const;
     bool is_closed() const;

@@ -33,10 +33,11 @@ local stretch = math.floor(tonumber(call('TIME')[1]) / stretch_s)
 local now_in, before_in = KEYS[2], KEYS[3]
 if stretch % 2 == 1 then now_in, before_in = before_in, now_in end
 local known = call('HMGET', now_in, 'g', session)
-local last = known[2] or call('HGET', before_in, session)
-if last then
+-- Both are asked, whatever stretch they are of: one may be left from long ago or, where the clock went back, be the newer one. What they
+-- say is true in any case.
+for _, last in ipairs({known[2] or '', call('HGET', before_in, session) or ''}) do
     local number, id = string.match(last, '^(%d+) (%S+)$')
-    if tonumber(number) >= sequence then return {id, #firsts} end
+    if number and tonumber(number) >= sequence then return {id, #firsts} end
 end
 
 local first
@@ -54,7 +55,8 @@ for _, from in ipairs(firsts) do
     first = first or added
 end
 if known[1] ~= tostring(stretch) then
-    call('DEL', now_in)
+    -- Of a later stretch: the clock went back, and these are the newest.
+    if not (known[1] and tonumber(known[1]) > stretch) then call('DEL', now_in) end
     call('HSET', now_in, 'g', stretch)
     call('PEXPIRE', now_in, 3 * stretch_s * 1000)
 end

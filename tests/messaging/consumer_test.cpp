@@ -2,13 +2,25 @@
 #include "consumer_support.hpp"
 #include "support/failures.hpp"
 
+#include <lockstep/idempotency.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <condition_variable>
+#include <coroutine>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <system_error>
+#include <thread>
 
 namespace lockstep::test {
 namespace {
@@ -125,6 +137,38 @@ TEST_P(consumer_contract, moves_what_is_rejected_to_the_dead_letters_at_once) {
     EXPECT_EQ(*of_a.dead_letters().range().at(0).find("dead.reason"), "never");
     EXPECT_TRUE(all_is_acknowledged());
     EXPECT_EQ(tries, 1);
+}
+
+TEST_P(consumer_contract, waits_for_somebody_else_who_does_it_and_never_gives_that_up) {
+    server.must({"SET", "lockstep:{name}:idempotency:0", "by one who died", "PX", "60000"});
+    idempotency once{a, "name"};
+    std::atomic<int> tries{0};
+    auto const as_function = [&](delivery const& what) {
+        ++tries;
+        auto const number = what.as<std::string>();
+        once.run(number, [&] { done.note(number); });
+    };
+    auto const as_task = [&](delivery const& what) -> task<void> {
+        ++tries;
+        auto const number = what.as<std::string>();
+        auto running = once.async_run(number, [this, number]() -> task<void> {
+            done.note(number);
+            co_return;
+        });
+        co_await std::move(running);
+    };
+    delivery_handler work{as_function};
+    if (GetParam().how == form::coroutine) work = delivery_handler{as_task};
+    consumer one{a, "name", std::move(work), {.group = "g", .max_deliveries = 2, .retry_min = 2ms, .retry_max = 20ms}};
+    add(0, 2);
+    ASSERT_TRUE(eventually([&] { return tries >= 8; }));
+    EXPECT_EQ(of_a.dead_letters().length(), 0);
+    EXPECT_EQ(one.statistics().failed, 0U);
+    EXPECT_EQ(of_a.pending_entries("g", 10).at(0).deliveries, 1);
+    server.must({"DEL", "lockstep:{name}:idempotency:0"});  // as when the lease is over
+    ASSERT_TRUE(eventually([&] { return done.times("0") == 1; }));
+    EXPECT_TRUE(all_is_acknowledged());
+    EXPECT_EQ(done.times("1"), 1);
 }
 
 TEST_P(consumer_contract, stops_when_all_that_it_has_is_done_and_leaves_the_group) {
@@ -319,6 +363,114 @@ TEST(consumer_threads, may_outlive_its_client) {
     ASSERT_TRUE(eventually([&] { return done.different() == 1; }));
     by.reset();
 }
+
+TEST(consumer_threads, may_be_stopped_by_several_at_once) {
+    redis_server server;
+    client by{server.url()};
+    stream of{by, "name"};
+    for (bool const on_threads : {false, true}) {
+        turnstile gate;
+        consumer one{by, "name", [&](delivery const&) { gate.pass(); }, {.group = "g", .stop_limit = 1h}};
+        of.add_value(1);
+        ASSERT_TRUE(eventually([&] { return gate.inside() == 1; }));
+        auto const begun_at = now_ms();
+        if (on_threads) {
+            std::jthread const first{[&] { one.stop(); }};
+            std::jthread const second{[&] { one.stop(); }};
+            gate.open();
+        } else {
+            begun const first{as_true(one.async_stop())};
+            begun const second{as_true(one.async_stop())};
+            gate.open();
+            EXPECT_TRUE(first.get(20s));
+            EXPECT_TRUE(second.get(20s));
+        }
+        EXPECT_LT(now_ms() - begun_at, 25'000);
+    }
+}
+
+/// co_await: goes on on a thread of its own, when `until` has returned.
+struct elsewhere {
+    std::function<void()> until;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> awaiting) const {
+        std::thread{[until = until, awaiting] {
+            until();
+            awaiting.resume();
+        }}.detach();
+    }
+    void await_resume() const noexcept {}
+};
+
+TEST(consumer_threads, coroutines_begin_on_the_io_thread_wherever_the_last_one_ended) {
+    redis_server server;
+    client by{server.url()};
+    std::atomic<int> count{0};
+    std::atomic<int> at_home{0};
+    auto const work = [&](delivery const&) -> task<void> {
+        if (detail::on_io_thread()) ++at_home;
+        elsewhere going{[] {}};
+        co_await going;
+        ++count;
+    };
+    consumer one{by, "name", work, {.group = "g"}};
+    std::vector<stream_fields> const many(20, stream_fields{{"data", "x"}});
+    stream{by, "name"}.add_all(many);
+    ASSERT_TRUE(eventually([&] { return count == 20; }));
+    EXPECT_EQ(at_home, 20);
+    one.stop();
+}
+
+TEST(consumer_threads, waits_for_its_coroutines_though_its_client_was_closed_before) {
+    redis_server server;
+    auto by = std::make_unique<client>(server.url());
+    std::atomic<bool> inside{false};
+    std::atomic<bool> over{false};
+    auto const work = [&](delivery const& what) -> task<void> {
+        auto const wait_for_the_end = [stop = what.stop] {
+            EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+            std::this_thread::sleep_for(50ms);  // whoever does not wait for this is gone by now
+        };
+        elsewhere going{wait_for_the_end};
+        inside = true;
+        co_await going;
+        over = true;
+    };
+    {
+        consumer const one{*by, "name", work, {.group = "g"}};
+        stream{*by, "name"}.add_value(1);
+        ASSERT_TRUE(eventually([&] { return inside.load(); }));
+        by.reset();
+    }
+    EXPECT_TRUE(over);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need that memory themselves
+TEST(consumer_threads, leaves_no_thread_behind_where_there_can_not_be_so_many) {
+    redis_server server;
+    client by{server.url()};
+    by.command("PING");
+    auto const threads = [] { return std::distance(std::filesystem::directory_iterator{"/proc/self/task"}, std::filesystem::directory_iterator{}); };
+    auto const before = threads();
+    constexpr std::size_t gigabyte = 1 << 30;
+    pthread_attr_t usual;
+    pthread_attr_t huge;
+    ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+    ASSERT_EQ(pthread_attr_init(&huge), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&huge, gigabyte), 0);
+    rlimit limit{};
+    ASSERT_EQ(::getrlimit(RLIMIT_AS, &limit), 0);
+    std::size_t pages = 0;
+    std::ifstream{"/proc/self/statm"} >> pages;
+    rlimit const low{pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + 5 * gigabyte / 2, limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &low), 0);
+    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
+    EXPECT_THROW(consumer(by, "name", [](delivery const&) {}, {.group = "g", .concurrency = 4}), std::system_error);
+    EXPECT_EQ(pthread_setattr_default_np(&usual), 0);
+    EXPECT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+    EXPECT_TRUE(eventually([&] { return threads() == before; }));
+}
+#endif
 
 TEST(consumer_threads, begins_although_the_server_is_not_there_yet) {
     redis_server server;

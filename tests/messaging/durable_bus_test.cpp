@@ -1,5 +1,6 @@
 // What a durable bus and the idempotency helper promise, in both forms on every topology; then under faults.
 #include <lockstep/durable_bus.hpp>
+#include <lockstep/event.hpp>
 #include <lockstep/idempotency.hpp>
 
 #include "consumer_support.hpp"
@@ -130,6 +131,26 @@ TEST(durable_bus_faults, a_subscription_that_is_too_slow_for_a_trimmed_stream_is
     EXPECT_EQ(ear.counters().gaps, 1U);
 }
 
+TEST(durable_bus_faults, a_subscription_that_goes_on_where_the_stream_was_trimmed_meanwhile_is_told) {
+    redis_server server;
+    client by{server.url()};
+    durable_bus bus{by, "name"};
+    std::vector<std::string> ids;
+    for (int i = 0; i < 10; ++i) ids.push_back(bus.publish("x", i));
+    bus.stream_of_it().remove({ids[6]});
+    bus.stream_of_it().trim_to_id(ids[5]);
+    auto const heard_from = [&](std::string const& from) {
+        ledger_of_work heard;
+        auto const ear = bus.subscribe<int>("*", [&](int what) { heard.note(std::to_string(what)); }, {.from = from, .on_gap = [&] { heard.note("gap"); }});
+        EXPECT_TRUE(eventually([&] { return heard.times("9") == 1; }));
+        return heard.order();
+    };
+    EXPECT_THAT(heard_from(ids[2]), ElementsAre("gap", "5", "7", "8", "9"));
+    EXPECT_THAT(heard_from(ids[5]), ElementsAre("7", "8", "9"));
+    EXPECT_THAT(heard_from(ids[6]), ElementsAre("7", "8", "9")) << "it was removed, but no other is missing";
+    EXPECT_THAT(heard_from("0"), ElementsAre("5", "7", "8", "9"));
+}
+
 TEST(durable_bus_faults, a_handler_that_throws_is_counted_and_the_next_message_comes) {
     redis_server server;
     client by{server.url()};
@@ -191,6 +212,55 @@ TEST_P(idempotency_contract, what_threw_may_be_done_again_and_others_are_told_wh
     EXPECT_TRUE(do_it(b, of_b, "1", [&] { ++times; }));
     EXPECT_THAT(failure<invalid_argument_error>([&] { do_it(a, of_a, "", [] {}); }), HasSubstr("id"));
     EXPECT_THAT(failure<invalid_argument_error>([&] { idempotency(a, "x", {.lease = 0ms}); }), HasSubstr("lease"));
+}
+
+TEST(idempotency_faults, cancelled_work_may_be_done_again_at_once_and_what_was_done_nevertheless_is_recorded) {
+    redis_server server;
+    client by{server.url()};
+    idempotency of{by, "name"};
+    event never{by, "never"};
+    for (bool const obeys : {true, false}) {
+        std::string const id = obeys ? "obeys" : "does not";
+        std::stop_source stop;
+        std::atomic<bool> inside{false};
+        auto const work = [&]() -> task<void> {
+            inside = true;
+            try {
+                auto waiting = never.async_wait();
+                co_await std::move(waiting);
+            } catch (cancelled_error const&) {
+                if (obeys) throw;
+            }
+        };
+        begun const running{with_stop_token(of.async_run(id, work), stop.get_token())};
+        ASSERT_TRUE(eventually([&] { return inside.load(); }));
+        stop.request_stop();
+        if (obeys) {
+            EXPECT_EQ(outcome([&] { running.get(); }), errc::cancelled);
+        } else {
+            EXPECT_TRUE(running.get());
+        }
+        EXPECT_EQ(of.run(id, [] {}), obeys) << "and not: somebody is doing it";
+    }
+}
+
+TEST(idempotency_faults, cancelled_before_it_began_it_may_be_done_at_once) {
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client near{server.url()};
+    client far{proxy.url()};
+    idempotency here{near, "name"};
+    idempotency there{far, "name"};
+    EXPECT_THROW(there.run("0", [] { throw std::runtime_error{"no"}; }), std::runtime_error);  // the server knows the scripts
+    proxy.hold(direction::to_client);
+    std::stop_source stop;
+    begun const running{with_stop_token(there.async_run("1", []() -> task<void> { co_return; }), stop.get_token())};
+    ASSERT_TRUE(eventually([&] { return server.must({"EXISTS", "lockstep:{name}:idempotency:1"}).integer == 1; }));
+    stop.request_stop();
+    EXPECT_EQ(outcome([&] { running.get(); }), errc::cancelled);
+    EXPECT_TRUE(eventually([&] { return server.must({"EXISTS", "lockstep:{name}:idempotency:1"}).integer == 0; }));
+    proxy.heal();
+    EXPECT_TRUE(here.run("1", [] {}));
 }
 
 TEST(idempotency_faults, lost_replies_change_nothing) {

@@ -241,6 +241,32 @@ TEST_F(event_bus_queues, may_be_ended_by_its_handler) {
     EXPECT_EQ(count, 1);
 }
 
+TEST_F(event_bus_queues, may_be_ended_on_the_io_thread_that_its_handler_waits_for) {
+    std::atomic<bool> ended{false};
+    std::atomic<int> count{0};
+    bus_subscription ear = bus_a.subscribe<std::string>("x", [&](std::string const&) {
+        inside = true;
+        EXPECT_TRUE(eventually([&] { return open.load(); }));
+        bus_a.publish("other", std::string{"needs the I/O thread"});
+        ++count;
+    });
+    publish_all(0, 3);
+    ASSERT_TRUE(eventually([&] { return inside.load(); }));
+    auto const end_it = [&]() -> task<bool> {
+        auto echoing = a.async_command("ECHO", "on the I/O thread from here on");
+        co_await std::move(echoing);
+        open = true;
+        ear.end();
+        ended = true;
+        co_return true;
+    };
+    begun const ending{end_it()};
+    EXPECT_TRUE(eventually([&] { return ended && count == 1; }));
+    EXPECT_TRUE(ending.get());
+    EXPECT_TRUE(eventually([&] { return bus_b.publish("x", std::string{"more"}) == 0; }));
+    EXPECT_EQ(count, 1) << "none begins after it";
+}
+
 TEST_F(event_bus_queues, handlers_run_on_the_users_executor_in_order) {
     std::mutex mutex;
     std::condition_variable_any changed;

@@ -3,6 +3,7 @@
 #include <lockstep/stream.hpp>
 
 #include "integration/topology_support.hpp"
+#include "support/clock_file.hpp"
 #include "support/contract.hpp"
 #include "support/eventually.hpp"
 #include "support/failures.hpp"
@@ -206,7 +207,23 @@ TEST_P(stream_contract, a_read_that_waits_can_be_stopped) {
 
 class stream_faults : public testing::Test {
 protected:
-    redis_server server;
+    /// Carried out, then sent again when the server's clock has gone on by `step`, and others have added something if they did.
+    void add_again_after(std::chrono::seconds step, bool others = false) {
+        auto const before = here.length();
+        proxy.refuse();
+        proxy.hold(direction::to_client);
+        begun adding{there.async_add({{"n", "once"}})};
+        ASSERT_TRUE(eventually([&] { return here.length() == before + 1; }));
+        clock.step(step);
+        if (others) here.add({{"n", "other"}});
+        proxy.cut();
+        proxy.heal();
+        EXPECT_FALSE(adding.get().empty());
+        EXPECT_EQ(here.length(), before + (others ? 2 : 1));
+    }
+
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
     fault_proxy proxy{server.address()};
     client near{server.url()};
     client far{proxy.url()};
@@ -261,6 +278,18 @@ TEST_F(stream_faults, what_is_remembered_of_adds_expires) {
         EXPECT_LE(left, 360'000);
     }
     EXPECT_EQ(remembered, 5);
+}
+
+TEST_F(stream_faults, an_add_that_is_sent_again_much_later_is_there_once_though_the_clock_goes_on_or_back) {
+    // What the server remembers of adds goes by stretches of two minutes, in two places in turn.
+    clock.stop();
+    here.add({{"n", "0"}});
+    there.add({{"n", "1"}});
+    clock.step(120s);
+    add_again_after(120s);  // the place of the third stretch still has what was said in the first
+    add_again_after(-120s);
+    clock.step(120s);
+    add_again_after(-240s, true);  // others write in the place where it was noted
 }
 
 TEST_F(stream_faults, a_group_read_whose_reply_is_lost_says_so_and_its_entries_are_pending) {

@@ -104,7 +104,7 @@ public:
     std::uint64_t size(std::stop_token token = {}) const;
     task<std::uint64_t> async_size() const;
 
-    /// The board so many periods ago, and the one of a time; to be read only.
+    /// The board so many periods ago (at most 10,000), and the one of a time; to be read only.
     leaderboard previous(unsigned periods = 1) const;
     leaderboard at(std::chrono::system_clock::time_point time) const;
 

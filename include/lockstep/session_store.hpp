@@ -92,7 +92,7 @@ public:
     /// The id under which it goes on; the old one is gone in the same step. Nothing: there is no such session.
     std::optional<std::string> rotate(std::string_view id, std::stop_token token = {});
     task<std::optional<std::string>> async_rotate(std::string_view id);
-    /// False: there was none.
+    /// False: there was none (any more): somebody else destroyed it, or this call did before its reply was lost and it was sent again.
     bool destroy(std::string_view id, std::stop_token token = {});
     task<bool> async_destroy(std::string_view id);
 

@@ -99,7 +99,10 @@ void cluster_router::submit(operation& request) noexcept {
         refresh_soon();
         return end(request, reason, why);
     }
-    if (auto* const at = choose(request.slot)) return at->link->submit(request);
+    if (auto* const at = choose(request.slot)) {
+        at->asked = true;
+        return at->link->submit(request);
+    }
     if (known_) note_refusal(fmt::format("CLUSTERDOWN: no node has slot {}", request.slot));
     refresh_soon();
     try_later(request);
@@ -120,6 +123,7 @@ bool cluster_router::redirect(connection& from, operation& request, judgement co
         request.asking = true;
         target.asked_until = home().now() + asking_time;
     }
+    target.asked = true;
     target.link->submit(request);
     return true;
 }
@@ -342,7 +346,7 @@ void cluster_router::reroute() noexcept {
         auto& one = *at->second;
         bool const stays = one.mapped || is_parting(one) || home().now() < one.asked_until;
         if (!stays) {
-            lose_track();
+            if (one.asked) lose_track();  // a seed that is no master comes and goes with every map
             listening_.forget(*one.link);
             one.link->retire(homeless, "the node has no slots any more");
             at = nodes_.erase(at);

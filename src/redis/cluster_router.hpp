@@ -41,6 +41,7 @@ private:
         std::shared_ptr<connection> link;
         bool mapped = false;  // has slots in the newest map
         bool silent = false;  // does not answer, at least for a while
+        bool asked = false;   // requests were sent there, and so it may be what tells of changed keys
         reactor::clock::time_point asked_until{};    // without slots, but ASK leads there
         reactor::clock::time_point parting_until{};  // without slots, and has until then to answer what it was sent
     };

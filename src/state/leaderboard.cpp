@@ -24,6 +24,9 @@ public:
     leaderboard_state(client& by, std::string_view name, leaderboard_options const& options) : state_object(by, name, "board"), how(options) {
         require_time(*this, "retention", how.retention, 1ms);
     }
+    /// The same board at another time, with a clock of its own: the other's is changed in turns.
+    leaderboard_state(leaderboard_state const& of, unsigned periods_ago, std::optional<std::int64_t> time)
+        : state_object(of.owner(), of.name(), of.kind()), how(of.how), back(periods_ago), time_ms(time) {}
 
     int sign() const noexcept { return how.order == leaderboard_order::highest_first ? -1 : 1; }
     bool by_time() const noexcept { return how.ties == leaderboard_ties::earlier_first; }
@@ -44,6 +47,7 @@ using detail::span_of;
 using detail::time_span;
 
 constexpr std::uint64_t most = 1'000'000'000;
+constexpr std::uint64_t most_back = 10'000;  // periods: they are counted back one by one, in a turn
 
 double number(reply_view text) { return codec<double>::decode(text.text()); }
 
@@ -259,16 +263,16 @@ leaderboard leaderboard::previous(unsigned periods) const {
     if (state_->how.period == leaderboard_period::all_time) {
         throw invalid_argument_error(fmt::format("board '{}' has no periods, and so no previous one", state_->name()));
     }
-    auto earlier = std::make_shared<detail::leaderboard_state>(*state_);
-    earlier->back += periods;
-    return leaderboard{std::move(earlier)};
+    auto const back = std::uint64_t{state_->back} + periods;
+    if (back > most_back) {
+        throw invalid_argument_error(fmt::format("board '{}': {} periods ago is too long, at most {} are looked back", state_->name(), back, most_back));
+    }
+    return leaderboard{std::make_shared<detail::leaderboard_state const>(*state_, static_cast<unsigned>(back), state_->time_ms)};
 }
 
 leaderboard leaderboard::at(std::chrono::system_clock::time_point time) const {
-    auto other = std::make_shared<detail::leaderboard_state>(*state_);
-    other->back = 0;
-    other->time_ms = std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
-    return leaderboard{std::move(other)};
+    auto const time_ms = std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
+    return leaderboard{std::make_shared<detail::leaderboard_state const>(*state_, 0, time_ms)};
 }
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 #include <lockstep/near_cache.hpp>
 
+#include "base/clock.hpp"
 #include "base/names.hpp"
 #include "core/core.hpp"
 #include "lease/pause.hpp"
@@ -29,7 +30,7 @@
 namespace lockstep::detail {
 namespace {
 
-using steady = std::chrono::steady_clock;
+using clock = base::boot_clock;  // a value gets older while the machine sleeps, and then nobody hears of its changes
 using std::chrono::milliseconds;
 
 struct text_hash {
@@ -51,7 +52,7 @@ public:
         auto& part = part_of(name);
         std::shared_lock const guard{part.mutex};
         auto const found = part.entries.find(name);
-        if (found == part.entries.end() || steady::now() >= found->second.until) return false;
+        if (found == part.entries.end() || clock::now() >= found->second.until) return false;
         if (!found->second.used.load(std::memory_order_relaxed)) found->second.used.store(true, std::memory_order_relaxed);
         part.hits.fetch_add(1, std::memory_order_relaxed);
         to = found->second.value;
@@ -62,14 +63,19 @@ public:
     std::uint64_t count_of(std::string_view name) const noexcept { return counters_[text_hash{}(name) % counters_.size()]; }
 
     /// `count`: what `count_of` said before it was asked for.
-    void keep(std::string const& name, std::shared_ptr<void const> value, steady::time_point until, std::uint64_t count) {
+    void keep(std::string const& name, std::shared_ptr<void const> value, clock::time_point until, std::uint64_t count) {
         auto& part = part_of(name);
+        shard::table::node_type gone;  // as the value that was there before, which is in `value` then: both end outside of the lock
         std::lock_guard const guard{part.mutex};
         if (count != count_of(name) || closed_) return;
-        if (!part.entries.contains(name) && part.entries.size() >= how_.max_entries / parts_.size()) evict(part);
-        auto& kept = part.entries[name];
-        kept.value = std::move(value);
-        kept.until = until;
+        auto found = part.entries.find(name);
+        if (found == part.entries.end()) {
+            if (part.entries.size() >= how_.max_entries / parts_.size()) gone = evict(part);
+            found = part.entries.try_emplace(name).first;
+            part.link(*found);
+        }
+        found->second.value.swap(value);
+        found->second.until = until;
     }
 
     void drop(std::string_view name) noexcept {
@@ -79,7 +85,7 @@ public:
         std::lock_guard const guard{part.mutex};
         auto const found = part.entries.find(name);
         if (found == part.entries.end()) return;
-        gone = part.entries.extract(found);
+        gone = part.take(found);
         ++invalidations_;
     }
 
@@ -89,6 +95,7 @@ public:
             shard::table gone;
             std::lock_guard const guard{part.mutex};
             gone.swap(part.entries);
+            part.hand = nullptr;
             invalidations_ += gone.size();
         }
     }
@@ -115,28 +122,47 @@ public:
 private:
     struct entry {
         std::shared_ptr<void const> value;  // null: there is none
-        steady::time_point until;
+        clock::time_point until;
         std::atomic<bool> used{false};
+        std::pair<std::string const, entry>* before = nullptr;  // in the ring
+        std::pair<std::string const, entry>* after = nullptr;
     };
     struct alignas(64) shard {
-        mutable std::shared_mutex mutex;
         using table = std::unordered_map<std::string, entry, text_hash, std::equal_to<>>;
+        using item = table::value_type;
+
+        /// As the last that the hand comes to.
+        void link(item& one) noexcept {
+            if (hand == nullptr) hand = one.second.before = one.second.after = &one;
+            one.second.after = hand;
+            one.second.before = std::exchange(hand->second.before, &one);
+            one.second.before->second.after = &one;
+        }
+        /// Out of the ring and the table.
+        table::node_type take(table::iterator at) noexcept {
+            auto* const before = at->second.before;
+            auto* const after = at->second.after;
+            if (hand == &*at) hand = after == hand ? nullptr : after;
+            before->second.after = after;
+            after->second.before = before;
+            return entries.extract(at);
+        }
+
+        mutable std::shared_mutex mutex;
         table entries;
+        item* hand = nullptr;  // in a ring of all entries
         std::atomic<std::uint64_t> hits{0};
     };
 
     shard& part_of(std::string_view name) noexcept { return parts_[(text_hash{}(name) >> 32) % parts_.size()]; }
 
-    /// Makes room for one: the first that was not used since it was last passed over.
-    void evict(shard& where) noexcept {
-        for (auto at = where.entries.begin(); at != where.entries.end(); ++at) {
-            if (at->second.used.exchange(false) && steady::now() < at->second.until) continue;
-            where.entries.erase(at);
-            ++evictions_;
-            return;
-        }
-        if (!where.entries.empty()) where.entries.erase(where.entries.begin());
+    /// Makes room for one in a part that has some: the first that was not used since it came or was last passed over, or is too old. The hand goes on
+    /// where it stopped, and so each is there for a round at least.
+    shard::table::node_type evict(shard& where) noexcept {
+        auto const now = clock::now();
+        while (where.hand->second.used.exchange(false, std::memory_order_relaxed) && now < where.hand->second.until) where.hand = where.hand->second.after;
         ++evictions_;
+        return where.take(where.entries.find(where.hand->first));
     }
 
     near_cache_options how_;
@@ -226,7 +252,7 @@ task<std::shared_ptr<void const>> run_fetch(std::shared_ptr<near_cache_state> at
     auto const way = near_hub::of(*at->owner).way();
     ++at->kept->misses;
     auto const count = at->kept->count_of(name);
-    auto const asked = steady::now();
+    auto const asked = clock::now();
     bool const is_cluster = at->owner->is_cluster();
     std::string_view const keys[] = {key};
     redis::command_terms const terms{.deadline = at->owner->deadline({}),

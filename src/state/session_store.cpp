@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
 // An id is '<group, three hexadecimal digits><22 random characters>'. A group's keys share a slot:
@@ -71,6 +73,8 @@ namespace {
 
 using state = std::shared_ptr<detail::session_store_state const>;
 
+constexpr std::int64_t page_size = 1'000;  // of a user's list
+
 /// The server's errors name the store, never an id.
 task<reply> checked(task<reply> answer, std::string store) {
     auto said = co_await std::move(answer);
@@ -88,20 +92,6 @@ bool is_id(std::string_view id) noexcept {
 }
 
 std::chrono::system_clock::time_point time_of(reply_view ms) { return std::chrono::system_clock::time_point{milliseconds{ms.integer()}}; }
-
-task<std::string> run_create(state at, std::string user, session_fields fields) {
-    auto const group = group_of(user);
-    auto const id = group + base::random_id();
-    std::vector<std::string> const keys{at->session_key(id), at->index_key(group, user)};
-    std::vector<std::string> words{id, user, std::to_string(at->how.ttl.count()), std::to_string(at->how.lifetime.count())};
-    for (auto const& [field, value] : fields) {
-        words.push_back(field);
-        words.push_back(value);
-    }
-    auto asking = at->run(scripts::session_create, keys, words);
-    co_await std::move(asking);
-    co_return id;
-}
 
 task<std::optional<session_record>> run_read(state at, std::string id, std::string what, std::string field) {
     if (!is_id(id)) co_return std::nullopt;
@@ -186,14 +176,71 @@ task<std::vector<std::string>> settle(state at, std::string what, std::string us
     co_return found;
 }
 
-task<std::vector<std::string>> ids_of(state at, std::string user) {
+/// Part of a user's list, those that end first first.
+struct listed {
+    std::string id;
+    double ends;
+};
+struct page {
+    double from = 0;        ///< those that end then or later
+    std::int64_t skip = 0;  ///< but for so many
+    std::int64_t count = page_size;
+};
+task<std::vector<listed>> look(state at, std::string user, page which) {
     auto const key = at->index_key(group_of(user), user);
-    std::vector<std::string> const words{"ZRANGE", key, "0", "999"};
+    auto const from = fmt::format("{:.0f}", which.from);
+    auto const skip = std::to_string(which.skip);
+    auto const count = std::to_string(which.count);
+    std::vector<std::string> const words{"ZRANGE", key, from, "+inf", "BYSCORE", "LIMIT", skip, count, "WITHSCORES"};
     auto asking = at->command(words, key);
     auto const said = co_await std::move(asking);
-    std::vector<std::string> found;
-    for (auto const one : said) found.emplace_back(one.text());
+    std::vector<listed> found;
+    for (auto const one : said) found.push_back({std::string{one[0].text()}, one[1].real()});
     co_return found;
+}
+
+std::vector<std::string> ids_of(std::vector<listed> const& all) {
+    std::vector<std::string> ids;
+    for (auto const& one : all) ids.push_back(one.id);
+    return ids;
+}
+
+// A session that ended for want of use stays in its user's list, which nobody may ever ask for. So each time that the list has grown by so many, twice
+// as many of it are looked at, anywhere in it: so it is hardly ever much longer than twice the number of sessions.
+constexpr std::int64_t growth = 32;
+
+bool is_time_to_sweep(std::int64_t length) noexcept { return length > growth && length % growth == 0; }
+
+task<void> sweep(state at, std::string user, std::int64_t length) {
+    auto const places = static_cast<std::uint64_t>(length - 2 * growth + 1);
+    page const somewhere{.skip = length <= 2 * growth ? 0 : static_cast<std::int64_t>(base::random_below(places)), .count = 2 * growth};
+    try {
+        auto reading = look(at, user, somewhere);
+        auto const some = co_await std::move(reading);
+        auto ids = ids_of(some);
+        auto looking = settle(std::move(at), "keep", std::move(user), std::move(ids));
+        co_await std::move(looking);
+    } catch (error const&) {
+        // Whoever grows the list next tries again; the session that was to be created is there.
+    }
+}
+
+task<std::string> run_create(state at, std::string user, session_fields fields) {
+    auto const group = group_of(user);
+    auto const id = group + base::random_id();
+    std::vector<std::string> const keys{at->session_key(id), at->index_key(group, user)};
+    std::vector<std::string> words{id, user, std::to_string(at->how.ttl.count()), std::to_string(at->how.lifetime.count())};
+    for (auto const& [field, value] : fields) {
+        words.push_back(field);
+        words.push_back(value);
+    }
+    auto asking = at->run(scripts::session_create, keys, words);
+    auto const said = co_await std::move(asking);
+    if (is_time_to_sweep(said.integer())) {
+        auto sweeping = sweep(std::move(at), std::move(user), said.integer());
+        co_await std::move(sweeping);
+    }
+    co_return id;
 }
 
 task<bool> run_destroy(state at, std::string id) {
@@ -203,23 +250,41 @@ task<bool> run_destroy(state at, std::string id) {
     if (!user) co_return false;
     std::vector<std::string> ids{std::move(id)};
     auto destroying = settle(std::move(at), "destroy", *user, std::move(ids));
-    co_await std::move(destroying);
-    co_return true;  // it was there; who repeats a lost reply finds it gone, by himself
+    auto const gone = co_await std::move(destroying);
+    co_return !gone.empty();
 }
 
 task<std::vector<std::string>> run_list(state at, std::string user) {
-    auto reading = ids_of(at, user);
-    auto ids = co_await std::move(reading);
-    auto looking = settle(std::move(at), "keep", std::move(user), std::move(ids));
-    co_return co_await std::move(looking);
+    std::vector<std::string> all;
+    page next;
+    while (true) {
+        auto reading = look(at, user, next);
+        auto const some = co_await std::move(reading);
+        auto ids = ids_of(some);
+        auto looking = settle(at, "keep", user, std::move(ids));
+        auto const alive = co_await std::move(looking);
+        all.insert(all.end(), alive.begin(), alive.end());
+        if (std::ssize(some) < next.count) co_return all;
+        // By time and not by place, so that what others destroy meanwhile moves nobody out of sight. The dead ones are out of the list; those alive
+        // that end in the same ms as the last are to be passed over.
+        auto const last = some.back().ends;
+        if (last != next.from) next.skip = 0;
+        next.from = last;
+        auto one = alive.rbegin();
+        for (auto at_end = some.rbegin(); at_end != some.rend() && at_end->ends == last && one != alive.rend(); ++at_end) {
+            if (*one != at_end->id) continue;
+            ++one, ++next.skip;
+        }
+    }
 }
 
 task<std::size_t> run_destroy_all(state at, std::string user) {
     std::size_t count = 0;
     while (true) {  // a thousand at a time, and those that came meanwhile
-        auto reading = ids_of(at, user);
-        auto ids = co_await std::move(reading);
-        if (ids.empty()) co_return count;
+        auto reading = look(at, user, page{});
+        auto const some = co_await std::move(reading);
+        if (some.empty()) co_return count;
+        auto ids = ids_of(some);
         auto destroying = settle(at, "destroy", user, std::move(ids));
         auto const gone = co_await std::move(destroying);
         count += gone.size();

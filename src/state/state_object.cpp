@@ -25,8 +25,9 @@ std::int64_t latest(state_object const& at, clock::time_point until) {
 
 }  // namespace
 
-state_object::state_object(client& by, std::string_view name, std::string_view kind)
-    : keyed(by, name, kind), hub_(engine::hub::of(*owner())), clock_(owner()->is_cluster() ? nullptr : &hub_.offset_ms) {}
+state_object::state_object(client& by, std::string_view name, std::string_view kind) : state_object(core_access::of(by), name, kind) {}
+state_object::state_object(std::shared_ptr<core> owner, std::string_view name, std::string_view kind)
+    : keyed(std::move(owner), name, kind), hub_(engine::hub::of(*this->owner())), clock_(this->owner()->is_cluster() ? nullptr : &hub_.offset_ms) {}
 
 std::string state_object::rules(milliseconds retention) const {
     return fmt::format("{} {}", retention.count(), owner()->is_cluster() ? "SPUBLISH" : "PUBLISH");

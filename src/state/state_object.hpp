@@ -22,6 +22,7 @@ namespace lockstep::detail {
 class state_object : public keyed {
 public:
     state_object(client& by, std::string_view name, std::string_view kind);
+    state_object(std::shared_ptr<core> owner, std::string_view name, std::string_view kind);
 
     /// What its scripts are told: '<retention ms> <PUBLISH or SPUBLISH>'.
     std::string rules(std::chrono::milliseconds retention) const;

@@ -3,6 +3,7 @@
 
 #include "state_support.hpp"
 
+#include <functional>
 #include <limits>
 
 namespace lockstep::test {
@@ -86,6 +87,41 @@ TEST_P(atomic_counter_contract, is_gone_when_its_ttl_was_not_used) {
     server.must({"SET", key, "mine"});
     EXPECT_EQ(ending_of([&] { add(a, of_a); }).reason, errc::server);
     EXPECT_EQ(ending_of([&] { get(a, of_a); }).reason, errc::server);
+}
+
+TEST_P(atomic_counter_contract, is_zero_again_right_after_a_short_ttl) {
+    atomic_counter brief{a, "name", {.ttl = 100ms}};
+    std::vector<std::function<std::int64_t()>> const ways{[&] { return fetch_add(b, of_b, 2); }, [&] { return set(b, of_b, 2); },
+                                                          [&] { return sync_wait(of_b.async_compare_exchange(0, 2)); }};
+    for (auto const& again : ways) {
+        set(a, brief, 41);
+        auto const ends = [&] { return server.must({"HGET", key, "e"}).text; };
+        auto const began = ends();
+        EXPECT_TRUE(eventually([&] { return get(b, of_b) == 0; })) << "for all";
+        EXPECT_EQ(get(a, brief), 0);
+        EXPECT_EQ(ends(), began) << "a look does not make it longer";
+        EXPECT_EQ(server.must({"HGET", key, "n"}).text, "41") << "and it was not the key that went";
+        EXPECT_EQ(again(), 0) << "from zero on";
+        EXPECT_EQ(get(a, of_a), 2);
+        EXPECT_EQ(server.must({"HEXISTS", key, "e"}).integer, 0) << "the last one that changed it gave it no ttl";
+    }
+    set(a, brief, 1);
+    EXPECT_GT(server.must({"PTTL", key}).integer, 60'000) << "the calls that may be sent again are known for longer";
+    EXPECT_LE(server.must({"PTTL", key}).integer, 120'000);
+}
+
+TEST(atomic_counter_faults, says_what_the_server_says_when_it_is_out_of_memory) {
+    redis_server server;
+    client one{server.url()};
+    atomic_counter counter{one, "name"};
+    counter.add(5);
+    server.must({"CONFIG", "SET", "maxmemory", "1"});
+    auto const end = ending_of([&] { counter.add(); });
+    EXPECT_EQ(end.reason, errc::server);
+    EXPECT_EQ(end.text.substr(0, 3), "OOM") << end.text;
+    EXPECT_EQ(counter.get(), 5);
+    server.must({"CONFIG", "SET", "maxmemory", "0"});
+    EXPECT_EQ(counter.add(), 6) << "and it was not counted";
 }
 
 TEST(atomic_counter_faults, each_of_thousands_of_adds_counts_once_though_all_replies_are_lost) {

@@ -5,6 +5,7 @@
 #include "state_support.hpp"
 
 #include <cmath>
+#include <limits>
 
 namespace lockstep::test {
 namespace {
@@ -173,6 +174,25 @@ TEST_P(leaderboard_contract, has_a_board_for_each_period_which_ends_after_its_re
     EXPECT_EQ(ending_of([&] { add(old, "x", 1); }).reason, errc::invalid_argument);
     leaderboard whole{a, "whole"};
     EXPECT_EQ(ending_of([&] { static_cast<void>(whole.previous()); }).reason, errc::invalid_argument);
+    EXPECT_EQ(size(board.previous(10'000)), 0U);
+    EXPECT_EQ(ending_of([&] { static_cast<void>(board.previous(10'001)); }).reason, errc::invalid_argument);
+    auto const far = board.previous(10'000);
+    EXPECT_EQ(ending_of([&] { static_cast<void>(far.previous()); }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { static_cast<void>(far.previous(std::numeric_limits<unsigned>::max())); }).reason, errc::invalid_argument);
+}
+
+// For the thread sanitizer.
+TEST_P(leaderboard_contract, gives_boards_of_other_times_while_it_is_used) {
+    leaderboard board{a, "name", {.period = period::monthly}};
+    std::vector<begun<score_change>> adding;
+    for (int i = 0; i < 300; ++i) {
+        adding.emplace_back(board.async_increment("ada", 1));
+        static_cast<void>(board.previous());
+        static_cast<void>(board.at(std::chrono::system_clock::now()));
+    }
+    for (auto& one : adding) static_cast<void>(one.get());
+    EXPECT_EQ(size(board.previous()), 0U);
+    EXPECT_EQ(size(board), 1U);
 }
 
 TEST_P(leaderboard_contract, refuses_what_it_cannot_use) {

@@ -5,7 +5,9 @@
 #include "state_support.hpp"
 
 #include <atomic>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 namespace lockstep::test {
 namespace {
@@ -198,6 +200,37 @@ TEST(near_cache_on_a_cluster, hears_of_changes_after_its_slot_has_moved) {
     EXPECT_TRUE(eventually([&] { return value_of(near.get("name")) == "three"; }));
 }
 
+TEST(near_cache_on_a_cluster, keeps_what_it_has_when_the_map_is_read_again) {
+    cluster nodes;  // with replicas, which are seeds here
+    client a{{.url = nodes.url(), .command_timeout = 40s}};
+    client b{{.url = nodes.url(), .command_timeout = 40s}};
+    text value{a, "name"};
+    text moving{a, "moving"};
+    cache near{b};
+    value.set("one");
+    EXPECT_EQ(value_of(near.get("name")), "one");
+    auto const slot = slot_of("lockstep:{moving}:value");
+    auto const maps_read = [&] {
+        long sum = 0;
+        for (std::size_t i = 0; i < nodes.size(); ++i) sum += calls_of(nodes.node(i), "cluster|slots");
+        return sum;
+    };
+    for (int round = 0; round < 3; ++round) {
+        moving.set(std::to_string(round));
+        EXPECT_TRUE(eventually([&] { return value_of(near.get("moving")) == std::to_string(round); }));
+        nodes.migrate_slot(slot, (nodes.owner_of(slot) + 1) % 3);
+        auto const before = maps_read();
+        near.forget("moving");
+        EXPECT_EQ(value_of(near.get("moving")), std::to_string(round)) << "it is sent on, and the map is read";
+        EXPECT_TRUE(eventually([&] { return maps_read() > before; }));
+    }
+    auto const misses = near.statistics().misses;
+    EXPECT_EQ(value_of(near.get("name")), "one");
+    EXPECT_EQ(near.statistics().misses, misses) << "no node went that it was read from";
+    value.set("two");
+    EXPECT_TRUE(eventually([&] { return value_of(near.get("name")) == "two"; }));
+}
+
 TEST(near_cache_with_sentinel, hears_of_changes_after_a_failover) {
     sentinel_group group{{.replicas = 1}};
     client a{{.url = group.sentinel_url(), .command_timeout = 40s}};
@@ -209,6 +242,92 @@ TEST(near_cache_with_sentinel, hears_of_changes_after_a_failover) {
     group.failover();
     value.set("two");
     EXPECT_TRUE(eventually([&] { return value_of(near.get("name")) == "two"; }));
+}
+
+TEST(near_cache_room, is_made_by_those_that_came_first_and_were_not_used) {
+    redis_server server;
+    client a{server.url()};
+    cache near{a, {.max_entries = 640}};  // 40 in each of 16 parts
+    auto const name_of = [](int i) { return "n" + std::to_string(i); };
+    auto const read = [&](int from, int until) {
+        auto const misses = near.statistics().misses;
+        for (int i = from; i < until; ++i) static_cast<void>(near.get(name_of(i)));
+        return near.statistics().misses - misses;
+    };
+    EXPECT_EQ(read(0, 2000), 2000U);
+    EXPECT_EQ(near.statistics().entries, 640U);
+    EXPECT_EQ(read(1960, 2000), 0U) << "the latest are all here, wherever they are kept";
+    EXPECT_EQ(read(0, 100), 100U) << "and the first are not";
+    // Those that are read again and again stay, however many others come.
+    read(2000, 2030);
+    for (int i = 3000; i < 4000; i += 10) {
+        read(i, i + 10);
+        EXPECT_EQ(read(2000, 2030), 0U);
+    }
+    // Also after some were forgotten and others came in their place.
+    for (int i = 2000; i < 2030; i += 2) near.forget(name_of(i));
+    near.forget(name_of(2000));
+    EXPECT_EQ(read(2000, 2030), 15U);
+    EXPECT_EQ(read(5000, 7000), 2000U);
+    EXPECT_EQ(near.statistics().entries, 640U);
+    EXPECT_EQ(read(6960, 7000), 0U);
+    server.must({"FLUSHALL"});
+    EXPECT_TRUE(eventually([&] { return near.statistics().entries == 0; }));
+    EXPECT_EQ(read(0, 2000), 2000U);
+    EXPECT_EQ(near.statistics().entries, 640U);
+}
+
+// A value that looks at its cache when it ends: that must not be while the cache is locked.
+struct curious;
+struct curious_codec {
+    static std::string encode(curious const& value);
+    static curious decode(std::string_view bytes);
+};
+struct {
+    std::mutex mutex;
+    near_cache<curious, curious_codec> const* cache = nullptr;
+    int ended = 0;
+} watched;
+
+struct curious {
+    curious() = default;
+    curious(curious&& other) noexcept : is_whole(std::exchange(other.is_whole, false)) {}
+    curious& operator=(curious&&) = delete;
+    inline ~curious();
+    bool is_whole = true;
+};
+std::string curious_codec::encode(curious const&) { return {}; }
+curious curious_codec::decode(std::string_view) { return {}; }
+curious::~curious() {
+    std::lock_guard const guard{watched.mutex};
+    if (!is_whole || watched.cache == nullptr) return;
+    static_cast<void>(watched.cache->statistics());  // looks at all of it
+    ++watched.ended;
+}
+
+TEST(near_cache_room, is_made_without_a_lock_around_the_end_of_a_value) {
+    redis_server server;
+    client a{server.url()};
+    near_cache<curious, curious_codec> near{a, {.max_entries = 16, .max_age = 1ms}};
+    auto const watch = [](auto const* which) {
+        std::lock_guard const guard{watched.mutex};
+        watched.cache = which;
+        return watched.ended;
+    };
+    watch(&near);
+    for (int i = 0; i < 100; ++i) {
+        auto const name = std::to_string(i % 50);  // some are still here and too old, some had to go
+        text{a, name}.set("x");
+        static_cast<void>(near.get(name));
+        auto const misses = near.statistics().misses;
+        EXPECT_TRUE(eventually([&] {
+            static_cast<void>(near.get(name));
+            return near.statistics().misses > misses;
+        }));
+    }
+    EXPECT_GT(near.statistics().evictions, 0U);
+    EXPECT_TRUE(eventually([&] { return watch(&near) > 100; }));
+    watch(static_cast<decltype(&near)>(nullptr));
 }
 
 TEST(near_cache_speed, a_hit_takes_well_under_a_microsecond) {

@@ -156,6 +156,60 @@ TEST_P(session_store_contract, ends_when_it_is_not_used_and_after_its_lifetime) 
     EXPECT_EQ(list("bob"), ids{});
 }
 
+TEST_P(session_store_contract, finds_the_living_among_thousands_that_have_ended) {
+    auto const first = create("ada");
+    auto const group = first.substr(0, 3);
+    auto const index = "lockstep:{web/" + group + "}:sessions:ada";
+    // Thousands that ended for want of use; some end at the latest before the living ones, some after, many at the same time.
+    auto const last = std::stoll(server_with(first).must({"ZSCORE", index, first}).text);
+    auto const bury = [&](int from, int until, long long ends) {
+        std::vector<std::string> words{"ZADD", index};
+        for (int i = from; i < until; ++i) {
+            auto const number = std::to_string(i);
+            words.insert(words.end(), {std::to_string(ends), group + std::string(22 - number.size(), '0') + number});
+        }
+        server_with(first).must(words);
+    };
+    bury(0, 2500, last - 1000);
+    bury(2500, 4000, last);
+    bury(4000, 4100, last + 1'000'000);
+    ids living{first};
+    for (int i = 0; i < 3; ++i) living.insert(create("ada"));
+    EXPECT_EQ(list("ada"), living);
+    EXPECT_EQ(server_with(first).must({"ZCARD", index}).integer, 4) << "and the others are forgotten";
+    // More of the living than one look sees, also of those that end in the same ms.
+    std::vector<begun<std::string>> creating;
+    for (int i = 0; i < 2300; ++i) creating.emplace_back(of_a.async_create("ada"));
+    for (auto& one : creating) living.insert(one.get());
+    EXPECT_EQ(of_b.list("ada").size(), living.size()) << "each once";
+    EXPECT_EQ(list("ada"), living);
+    for (auto const& one : living) server_with(first).must({"ZADD", index, "XX", std::to_string(last), one});
+    EXPECT_EQ(of_b.list("ada").size(), living.size()) << "each once";
+    EXPECT_EQ(list("ada"), living);
+    bury(0, 2500, last - 1000);
+    EXPECT_EQ(destroy_all("ada"), living.size());
+}
+
+TEST_P(session_store_contract, forgets_those_that_have_ended_though_nobody_asks_for_a_list) {
+    auto const first = create("ada");
+    auto const index = "lockstep:{web/" + first.substr(0, 3) + "}:sessions:ada";
+    for (int i = 0; i < 600; ++i) {
+        auto const id = of_a.create("ada");
+        server_with(id).must({"DEL", key_of(id)});  // as when it has expired
+    }
+    EXPECT_LT(server_with(first).must({"ZCARD", index}).integer, 200);
+    EXPECT_EQ(list("ada"), ids{first});
+}
+
+TEST_P(session_store_contract, tells_only_one_that_he_destroyed_it) {
+    for (int i = 0; i < 20; ++i) {
+        auto const id = create("ada");
+        begun one{of_a.async_destroy(id)};
+        begun other{of_b.async_destroy(id)};
+        EXPECT_EQ(one.get() + other.get(), 1);
+    }
+}
+
 TEST_P(session_store_contract, does_not_ask_for_what_is_no_id) {
     server.must({"CONFIG", "RESETSTAT"});
     for (std::string const id : {"", "x", "../../etc/passwd", "00000000000000000000000 0", "zzz0000000000000000000000", "0000000000000000000000000000"}) {

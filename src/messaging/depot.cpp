@@ -148,8 +148,17 @@ task<void> depot::say_leave(std::string waiting, std::string name, std::string_v
     std::array<std::string, 4> const keys{what_.key(), what_.key_of(lane_.empty() ? "ready" : "lanes"), what_.key_of("ranked"),
                                          std::move(waiting)};
     std::array<argument, 3> const words{name, rules_, word};
-    auto request = run(scripts::queue_leave, keys, words);
-    co_await std::move(request);
+    auto const self = shared_from_this();
+    try {
+        auto request = run(scripts::queue_leave, keys, words);
+        co_await std::move(request);
+    } catch (error const&) {
+        // It may have run all the same.
+    }
+    // Whoever came meanwhile may have left the same name before this ran: sent again as a whole, a script is overtaken.
+    quiet_ = false;
+    look_again();
+    if (full_) look_for_room();
 }
 
 void depot::see_to(task<void> work) noexcept {

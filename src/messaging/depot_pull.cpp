@@ -287,6 +287,7 @@ bool depot::pull_failed(pull_call& what, errc reason, std::string const& why) no
     for (auto& one : what.verdicts) failed(one, make_error(reason, why));
     what.verdicts.clear();
     quiet_ = false;
+    next_look_ = now + look_every;
     if (!takers_.empty()) look_ = true;
     return false;
 }
@@ -296,8 +297,7 @@ void depot::rest_pulling() noexcept {
         while (!flushers_.empty()) flushers_.front().finish();
     }
     if (!takers_.empty()) {
-        auto const now = home().now();
-        home().arm(look_timer_, next_look_ > now ? next_look_ : now + look_every);
+        home().arm(look_timer_, std::max(next_look_, home().now()));  // its time may have come while a call was under way
         return;
     }
     home().disarm(look_timer_);

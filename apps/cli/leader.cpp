@@ -2,6 +2,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/interruption.hpp"
+#include "cli/letterbox.hpp"
 #include "cli/options.hpp"
 #include "cli/view.hpp"
 #include "common/json.hpp"
@@ -10,10 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
-#include <deque>
 #include <memory>
-#include <mutex>
 
 namespace lockstep::cli {
 namespace {
@@ -34,29 +32,6 @@ exit_code show_leader(context const& all, std::string const& name) {
     return found ? exit_code::ok : exit_code::no;
 }
 
-/// What the library's thread hears, for the one that prints.
-class letterbox {
-public:
-    void put(leader_change const& one) {
-        std::lock_guard const guard{mutex_};
-        waiting_.push_back(one);
-        changed_.notify_all();
-    }
-    /// Nothing: told to end.
-    std::optional<leader_change> next(std::stop_token const& token) {
-        std::unique_lock guard{mutex_};
-        if (!changed_.wait(guard, token, [this] { return !waiting_.empty(); })) return std::nullopt;
-        auto one = std::move(waiting_.front());
-        waiting_.pop_front();
-        return one;
-    }
-
-private:
-    std::mutex mutex_;
-    std::condition_variable_any changed_;
-    std::deque<leader_change> waiting_;
-};
-
 style style_of(leader_change::kind what) {
     if (what == leader_change::kind::elected) return style::green;
     return what == leader_change::kind::resigned ? style::plain : style::red;
@@ -71,7 +46,7 @@ void print(context const& all, leader_change const& one) {
 
 exit_code observe(context const& all, std::string const& name, bool from_start, std::size_t most) {
     return interruptible([&](std::stop_token token) {
-        letterbox box;
+        letterbox<leader_change> box;
         auto by = all.connect();
         election const of{by, name};
         auto const watching = of.observe([&box](leader_change const& one) { box.put(one); }, {.after = from_start ? "0" : ""});

@@ -48,7 +48,8 @@ std::string show_time(std::chrono::system_clock::time_point at) {
 bool in_use(object_info const& what) {
     if (what.holders != 0 || what.queue != 0) return true;
     if (what.kind == "event" || what.kind == "broadcast") return what.taken != 0 || what.count > 0;
-    return what.kind == "barrier" && what.taken != 0;
+    if (what.kind == "barrier" || what.kind == "breaker") return what.taken != 0;
+    return (what.kind == "queue" || what.kind == "lanes") && what.count + what.taken > 0;
 }
 
 std::string state_of(object_info const& what) {
@@ -57,6 +58,11 @@ std::string state_of(object_info const& what) {
     if (what.kind == "broadcast") return what.taken != 0 ? "set" : "not set";
     if (what.kind == "latch") return what.taken >= what.count ? "open" : fmt::format("{} of {} counted", what.taken, what.count);
     if (what.kind == "barrier") return fmt::format("{} of {} came", what.taken, what.count);
+    if (what.kind == "queue" || what.kind == "lanes") return fmt::format("{} waiting, {} held", what.count, what.taken);
+    if (what.kind == "stream" || what.kind == "map" || what.kind == "board") return fmt::format("{} in it", what.count);
+    if (what.kind == "value") return what.count != 0 ? "set" : "not set";
+    if (what.kind == "counter") return std::to_string(what.count);
+    if (what.kind == "breaker") return what.taken == 0 ? "closed" : what.taken == 1 ? "half open" : "open";
     if (what.kind == "shared" && what.holders > 1) return fmt::format("{} readers", what.holders);
     return what.holders != 0 ? "held" : "free";
 }

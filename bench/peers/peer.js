@@ -1,4 +1,4 @@
-// One process of a peer library for bench_sync or bench_quorum, which starts it, tells it by lines on stdin what to run, and reads a line
+// One process of a peer library for bench_sync, bench_quorum or bench_state, which starts it, tells it by lines on stdin what to run, and reads a line
 // of results.
 //
 //   node peer.js <library> <port or socket>[,<port or socket>...]    redlock takes several nodes
@@ -37,6 +37,12 @@ const libraries = {
             });
             return async () => (await mutex.acquire(), mutex);
         };
+    },
+    'rate-limiter-flexible'() {
+        const {RateLimiterRedis} = require('rate-limiter-flexible');
+        const limiter = new RateLimiterRedis({storeClient: redis, points: 1e9, duration: 1});
+        const given = {release() {}};
+        return (name) => async () => (await limiter.consume(name), given);
     },
 };
 

@@ -2,17 +2,25 @@
 
 /// Everything but <lockstep/asio.hpp>, <lockstep/json.hpp> and <lockstep/metrics.hpp>, which bring Boost.Asio, Boost.JSON and prometheus-cpp along.
 
+#include <lockstep/atomic_counter.hpp>
 #include <lockstep/barrier.hpp>
 #include <lockstep/broadcast_event.hpp>
+#include <lockstep/bus_subscription.hpp>
+#include <lockstep/circuit_breaker.hpp>
 #include <lockstep/client.hpp>
 #include <lockstep/codec.hpp>
+#include <lockstep/consumer.hpp>
 #include <lockstep/counting_semaphore.hpp>
+#include <lockstep/durable_bus.hpp>
 #include <lockstep/election.hpp>
 #include <lockstep/embedded_server.hpp>
 #include <lockstep/error.hpp>
 #include <lockstep/event.hpp>
+#include <lockstep/event_bus.hpp>
 #include <lockstep/health.hpp>
+#include <lockstep/idempotency.hpp>
 #include <lockstep/latch.hpp>
+#include <lockstep/leaderboard.hpp>
 #include <lockstep/leadership.hpp>
 #include <lockstep/lease.hpp>
 #include <lockstep/lease_options.hpp>
@@ -20,16 +28,28 @@
 #include <lockstep/monitor.hpp>
 #include <lockstep/multi_lock.hpp>
 #include <lockstep/mutex.hpp>
+#include <lockstep/near_cache.hpp>
 #include <lockstep/options.hpp>
+#include <lockstep/queue.hpp>
+#include <lockstep/queue_options.hpp>
+#include <lockstep/rate_limiter.hpp>
 #include <lockstep/recursive_mutex.hpp>
 #include <lockstep/redlock.hpp>
 #include <lockstep/redlock_lease.hpp>
 #include <lockstep/reply.hpp>
 #include <lockstep/request.hpp>
 #include <lockstep/session.hpp>
+#include <lockstep/session_store.hpp>
+#include <lockstep/shared_map.hpp>
 #include <lockstep/shared_mutex.hpp>
+#include <lockstep/shared_value.hpp>
 #include <lockstep/singleton.hpp>
 #include <lockstep/statistics.hpp>
+#include <lockstep/stream.hpp>
+#include <lockstep/stream_types.hpp>
 #include <lockstep/subscription.hpp>
 #include <lockstep/task.hpp>
 #include <lockstep/trace.hpp>
+#include <lockstep/versioned.hpp>
+#include <lockstep/watching.hpp>
+#include <lockstep/work_stealing_queue.hpp>

@@ -78,9 +78,12 @@ struct wait_info {
 /// Something that has a name.
 struct object_info {
     std::string name;
-    std::string kind;           ///< as in wait_info
-    std::int64_t count = 0;     ///< permits in all, signals stored, count of a latch, parties of a barrier; -1: not created yet
-    std::int64_t taken = 0;     ///< permits taken; arrived at a barrier; 1 when an event is set
+    std::string kind;           ///< as in wait_info; or queue, lanes, stream, value, map, counter, board, breaker
+    /// Permits in all, signals stored, count of a latch, parties of a barrier (-1: not created yet); of a counter its number; of others how many
+    /// items, entries, fields or members wait or are there; 0: there is no value.
+    std::int64_t count = 0;
+    /// Permits taken; arrived at a barrier; 1 when an event is set; items of a queue that are held; of a breaker 0: closed, 1: half open, 2: open.
+    std::int64_t taken = 0;
     std::size_t holders = 0;
     std::size_t queue = 0;      ///< places in the queue, or clients that wait
 };

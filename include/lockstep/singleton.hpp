@@ -5,7 +5,7 @@
 ///     lockstep::singleton mailer{client, "mailer", [](lockstep::leadership const& leads) { send_mail_until(leads.stop_token()); }};
 ///     if (lockstep::run_once(client, "report-2026-11-15", 1h, [] { write_report(); })) ...   // it ran here
 ///
-/// A `singleton` stands in the election of that name, on a thread of its own, and runs its task while it leads. When the process that runs
+/// A `singleton` stands in the election of that name, on a thread of its own, and runs its task (a function, or a coroutine) while it leads. When the process that runs
 /// it dies, the task moves to the next one. `run_once` is for what a schedule starts everywhere at about the same time.
 ///
 /// Threads: everything may be called from any thread, but for destruction.
@@ -13,9 +13,11 @@
 #include <lockstep/election.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 
 namespace lockstep {
 
@@ -23,6 +25,11 @@ namespace lockstep {
 class singleton {
 public:
     singleton(client& by, std::string_view name, std::function<void(leadership const&)> task, election_options const& options = {});
+    /// A coroutine: `[](lockstep::leadership const& leads) -> lockstep::task<void> { ... }`. What it awaits is cancelled when it leads no more.
+    template <class F>
+        requires std::same_as<std::invoke_result_t<F const&, leadership const&>, lockstep::task<void>>
+    singleton(client& by, std::string_view name, F task, election_options const& options = {})
+        : singleton(by, name, std::function<void(leadership const&)>{[task](leadership const& leads) { wait_for(task(leads), leads); }}, options) {}
     singleton(singleton&&) noexcept;
     singleton& operator=(singleton&&) noexcept;
     /// As `stop`.
@@ -37,6 +44,8 @@ public:
     election const& where() const noexcept;
 
 private:
+    static void wait_for(task<void> work, leadership const& leads);
+
     class worker;
     std::unique_ptr<worker> worker_;
 };

@@ -125,7 +125,7 @@ core::core(client_options const& options, std::optional<home_executor> home)
         thread_ = std::make_shared<io_thread>();
         home_ = std::make_shared<redis::reactor>(thread_->executor());
     }
-    way_ = make_way();
+    way_ = make_way(greeting_);
 }
 
 std::shared_ptr<core> core::make(client_options const& options, std::optional<home_executor> home) {
@@ -143,6 +143,7 @@ core::~core() {
         if (!home_->in_a_turn()) return;
         home_->keep_for_this_turn(std::move(way_));
         home_->keep_for_this_turn(std::move(bus_));
+        home_->keep_for_this_turn(std::move(tracked_));
     });
     if (thread_) thread_->finish();
 }
@@ -152,20 +153,29 @@ redis::connection::locator core::make_locator() {
     return [where = where_.endpoints.front()] { return find_fixed(where); };
 }
 
-std::unique_ptr<redis::router> core::make_way() {
+std::unique_ptr<redis::router> core::make_way(redis::handshake const& greeting) {
     switch (where_.kind) {
         case redis::topology::cluster:
-            return std::make_unique<redis::cluster_router>(home_, settings_, greeting_, where_.endpoints);
+            return std::make_unique<redis::cluster_router>(home_, settings_, greeting, where_.endpoints);
         case redis::topology::sentinel:
-            return redis::make_sentinel_router(home_, settings_, greeting_, where_);
+            return redis::make_sentinel_router(home_, settings_, greeting, where_);
         case redis::topology::standalone: break;
     }
-    return std::make_unique<redis::single_router>(home_, settings_, greeting_, make_locator());
+    return std::make_unique<redis::single_router>(home_, settings_, greeting, make_locator());
 }
 
 redis::router& core::bus() {
-    if (!bus_) bus_ = make_way();
+    if (!bus_) bus_ = make_way(greeting_);
     return *bus_;
+}
+
+std::shared_ptr<redis::router> core::tracked() {
+    if (!tracked_) {
+        auto greeting = greeting_;
+        greeting.track = true;
+        tracked_ = make_way(greeting);
+    }
+    return {shared_from_this(), tracked_.get()};
 }
 
 std::shared_ptr<redis::session_router> core::make_session(std::int16_t slot) {
@@ -234,6 +244,7 @@ lockstep::statistics core::statistics() {
         lockstep::statistics sum;
         way_->add_to(sum);
         if (bus_) bus_->add_to(sum);
+        if (tracked_) tracked_->add_to(sum);
         std::lock_guard const guard{sessions_mutex_};
         for (auto const& one : sessions_) {
             if (auto const alive = one.lock()) alive->add_to(sum);
@@ -295,6 +306,7 @@ void core::close_extensions(std::function<void()> done) noexcept {
 void core::close_here() noexcept {
     way_->close();
     if (bus_) bus_->close();
+    if (tracked_) tracked_->close();
     std::unique_lock guard{sessions_mutex_};
     auto const sessions = std::exchange(sessions_, {});
     guard.unlock();

@@ -55,6 +55,8 @@ public:
 
     /// In a turn: the way for users' subscriptions, with connections of its own.
     redis::router& bus();
+    /// In a turn: the way for reads of whose keys the server tells when they change, with connections of its own.
+    std::shared_ptr<redis::router> tracked();
     std::shared_ptr<redis::session_router> make_session(std::int16_t slot);
     /// To one of the Sentinels, for a few questions.
     std::shared_ptr<redis::session_router> make_sentinel_session(redis::endpoint const& sentinel);
@@ -82,7 +84,7 @@ public:
 
 private:
     core(client_options const& options, std::optional<home_executor> home);
-    std::unique_ptr<redis::router> make_way();
+    std::unique_ptr<redis::router> make_way(redis::handshake const& greeting);
     redis::connection::locator make_locator();
     std::shared_ptr<redis::session_router> add_session(redis::handshake const& greeting, redis::connection::locator find,
                                                        std::function<void()> astray);
@@ -99,6 +101,7 @@ private:
     redis::handshake greeting_;
     std::unique_ptr<redis::router> way_;
     std::unique_ptr<redis::router> bus_;
+    std::unique_ptr<redis::router> tracked_;
     std::atomic<bool> closed_{false};
 
     std::mutex sessions_mutex_;

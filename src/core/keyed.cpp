@@ -24,8 +24,9 @@ task<reply> checked(task<reply> answer, std::string what) {
 
 }  // namespace
 
-keyed::keyed(client& by, std::string_view name, std::string_view kind)
-    : owner_(core_access::of(by)), name_(name), kind_(kind), key_(base::key_name(owner_->options().prefix, name, kind)),
+keyed::keyed(client& by, std::string_view name, std::string_view kind) : keyed(core_access::of(by), name, kind) {}
+keyed::keyed(std::shared_ptr<core> owner, std::string_view name, std::string_view kind)
+    : owner_(std::move(owner)), name_(name), kind_(kind), key_(base::key_name(owner_->options().prefix, name, kind)),
       slot_(owner_->is_cluster() ? static_cast<std::int16_t>(redis::key_slot(key_)) : std::int16_t{-1}) {
     owner_->require_same_process();
 }

@@ -23,6 +23,7 @@ class keyed {
 public:
     /// `kind`: the last part of its key, a word of ours. Throws `invalid_argument_error` for a name that is not allowed.
     keyed(client& by, std::string_view name, std::string_view kind);
+    keyed(std::shared_ptr<core> owner, std::string_view name, std::string_view kind);
 
     std::shared_ptr<core> const& owner() const noexcept { return owner_; }
     std::string const& name() const noexcept { return name_; }

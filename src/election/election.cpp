@@ -86,31 +86,40 @@ task<std::exception_ptr> lead(std::function<task<void>(leadership const&)> const
     co_return problem;
 }
 
+/// Resigns when the work is over. True: it leads no more, and did not end that itself.
+task<bool> end_term(std::shared_ptr<election_state> self, std::shared_ptr<seat> mine) {
+    if (is_over(*self, *mine)) co_return true;
+    try {
+        auto resigning = seat::resign(mine);
+        co_await std::move(resigning);
+    } catch (leadership_lost_error const&) {
+        co_return is_over(*self, *mine);
+    } catch (error const& problem) {
+        if (!detail::is_passing(problem)) throw;
+        note_silence(*self, problem);
+    }
+    co_return false;
+}
+
+/// On the thread of whoever runs it, since on_lost is the user's. Throws what the work threw.
+void conclude(std::shared_ptr<seat> const& mine, bool lost, std::function<void(leadership const&)> const& on_lost, std::exception_ptr const& problem) {
+    if (lost && on_lost) on_lost(seat::make_leadership(mine));
+    if (problem) std::rethrow_exception(problem);
+}
+
 task<void> run_in_coroutine(std::shared_ptr<election_state> self, std::function<task<void>(leadership const&)> on_elected,
                             std::function<void(leadership const&)> on_lost) {
     while (true) {
         auto standing = campaign_or_rest(self);
         auto const mine = co_await std::move(standing);
         if (!mine) continue;
-        auto leads = seat::make_leadership(mine);
+        auto const leads = seat::make_leadership(mine);
         auto leading = lead(on_elected, leads, mine->stop_token());
         auto problem = co_await std::move(leading);
         if (is_farewell(*mine, problem)) problem = nullptr;
-        bool lost = is_over(*self, *mine);
-        if (!lost) {
-            try {
-                auto resigning = leads.async_resign();
-                co_await std::move(resigning);
-            } catch (leadership_lost_error const&) {
-                leads = seat::make_leadership(mine);
-                lost = is_over(*self, *mine);
-            } catch (error const& other) {
-                if (!detail::is_passing(other)) throw;
-                note_silence(*self, other);
-            }
-        }
-        if (lost && on_lost) on_lost(leads);
-        if (problem) std::rethrow_exception(problem);
+        auto ending = end_term(self, mine);
+        bool const lost = co_await std::move(ending);
+        conclude(mine, lost, on_lost, problem);
     }
 }
 
@@ -212,7 +221,7 @@ void election::run(std::function<void(leadership const&)> on_elected, std::funct
             throw;
         }
         if (!mine) continue;
-        auto leads = seat::make_leadership(mine);
+        auto const leads = seat::make_leadership(mine);
         std::exception_ptr problem;
         try {
             std::stop_callback const ends{stop, [&mine] { mine->step_down("the program stops it"); }};
@@ -221,20 +230,7 @@ void election::run(std::function<void(leadership const&)> on_elected, std::funct
             problem = std::current_exception();
         }
         if (is_farewell(*mine, problem)) problem = nullptr;
-        bool lost = is_over(*self, *mine);
-        if (!lost) {
-            try {
-                leads.resign();
-            } catch (leadership_lost_error const&) {
-                leads = seat::make_leadership(mine);
-                lost = is_over(*self, *mine);
-            } catch (error const& other) {
-                if (!detail::is_passing(other)) throw;
-                note_silence(*self, other);
-            }
-        }
-        if (lost && on_lost) on_lost(leads);
-        if (problem) std::rethrow_exception(problem);
+        conclude(mine, sync_wait(end_term(self, mine)), on_lost, problem);
     }
 }
 

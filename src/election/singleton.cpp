@@ -92,6 +92,15 @@ singleton::singleton(singleton&&) noexcept = default;
 singleton& singleton::operator=(singleton&&) noexcept = default;
 singleton::~singleton() = default;
 
+void singleton::wait_for(task<void> work, leadership const& leads) {
+    auto const token = leads.stop_token();
+    try {
+        sync_wait(std::move(work), token);
+    } catch (cancelled_error const&) {
+        if (!token.stop_requested()) throw;
+    }
+}
+
 void singleton::stop() noexcept {
     if (worker_) worker_->stop();
 }

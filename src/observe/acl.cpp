@@ -13,8 +13,12 @@ constexpr std::array by_scripts{"time",  "exists", "del",   "get",     "set",   
                                 "zremrangebyscore", "publish", "spublish", "pubsub|numsub", "pubsub|shardnumsub"};
 constexpr std::array by_recorders{"xadd"};
 constexpr std::array by_observers{"xrange", "xrevrange", "wait"};  // of elections
+constexpr std::array by_messaging{"psubscribe", "punsubscribe", "client|id", "client|unblock", "llen", "lpush", "rpush", "lindex", "lrange", "lset", "ltrim",
+                                  "xlen", "xread", "xreadgroup", "xack", "xclaim", "xautoclaim", "xpending", "xdel", "xtrim", "xgroup", "xinfo"};
+constexpr std::array by_state{"client|tracking", "mget", "persist", "rename", "unlink", "hincrby", "hvals", "zcard", "zcount", "zmscore", "zpopmin",
+                              "zrange", "zrank", "zrevrange", "zscore"};
 constexpr std::array in_a_cluster{"cluster|slots", "asking"};
-constexpr std::array by_monitors{"scan", "hscan", "zrange"};
+constexpr std::array by_monitors{"scan", "hscan", "type"};
 
 /// The prefix as a pattern that fits itself only.
 std::string quoted(std::string_view prefix) {
@@ -30,8 +34,8 @@ std::string quoted(std::string_view prefix) {
 
 std::vector<std::string> acl_rules(acl_needs const& needs) {
     auto const prefix = quoted(needs.prefix);
-    std::vector<std::string> rules{"resetkeys", "resetchannels", "-@all", "~" + prefix + ":{*}:*", "&" + prefix + ":wake:*",
-                                   "&" + prefix + ":{*}:wake:*", "&" + prefix + ":{*}:changes", "&" + prefix + ":news"};
+    std::vector<std::string> rules{"resetkeys", "resetchannels", "-@all", "~" + prefix + ":{*}:*", "&" + prefix + ":wake:*", "&" + prefix + ":{*}:*",
+                                   "&" + prefix + ":news"};
     auto const allow = [&rules](auto const& commands) {
         for (auto const* const one : commands) rules.push_back(std::string{"+"} + one);
     };
@@ -39,6 +43,8 @@ std::vector<std::string> acl_rules(acl_needs const& needs) {
     allow(by_scripts);
     allow(by_recorders);
     allow(by_observers);
+    allow(by_messaging);
+    allow(by_state);
     if (needs.cluster) allow(in_a_cluster);
     if (needs.looks) allow(by_monitors);
     return rules;

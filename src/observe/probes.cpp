@@ -290,9 +290,9 @@ task<trial> try_push(exam const& of, place const& at) {
 
 namespace {
 
-/// In this order: what is made is taken away by one of the last, whichever of them is allowed. `%k`, `%z` and `%x`: keys of its own, `%c`: a
-/// channel. With `?` it is for monitors only, and locks work without.
-constexpr std::array<std::string_view, 34> trials{"EXISTS %k",
+/// In this order: what is made is taken away by one of the last, whichever of them is allowed. `%k`, `%z`, `%x` and `%l`: keys of its own, `%c`: a
+/// channel. With `?` it is for monitors, messages and state, and locks work without.
+constexpr std::array<std::string_view, 65> trials{"EXISTS %k",
                                                   "GET %k",
                                                   "HGET %k f",
                                                   "HMGET %k f",
@@ -313,6 +313,34 @@ constexpr std::array<std::string_view, 34> trials{"EXISTS %k",
                                                   "?SCAN 0 COUNT 1",
                                                   "?XADD %x MAXLEN 1 * f v",
                                                   "?XREVRANGE %x + - COUNT 1",
+                                                  "?HINCRBY %k n 1",
+                                                  "?HVALS %k",
+                                                  "?MGET %k",
+                                                  "?PERSIST %z",
+                                                  "?RENAME %z %z",
+                                                  "?ZCARD %z",
+                                                  "?ZCOUNT %z 0 1",
+                                                  "?ZMSCORE %z m",
+                                                  "?ZPOPMIN %z 0",
+                                                  "?ZRANK %z m",
+                                                  "?ZREVRANGE %z 0 0",
+                                                  "?ZSCORE %z m",
+                                                  "?RPUSH %l v",
+                                                  "?LPUSH %l v",
+                                                  "?LLEN %l",
+                                                  "?LINDEX %l 0",
+                                                  "?LRANGE %l 0 0",
+                                                  "?LSET %l 0 v",
+                                                  "?LTRIM %l 1 0",
+                                                  "?XRANGE %x - + COUNT 1",
+                                                  "?XLEN %x",
+                                                  "?XDEL %x 1-1",
+                                                  "?XINFO STREAM %x",
+                                                  "?XGROUP DESTROY %x g",
+                                                  "?XPENDING %x g",
+                                                  "?XACK %x g 1-1",
+                                                  "?XCLAIM %x g c 0 1-1",
+                                                  "?XAUTOCLAIM %x g c 0 0",
                                                   "?ZREM %z m",
                                                   "?ZREMRANGEBYSCORE %z 0 1",
                                                   "HDEL %k f",
@@ -320,10 +348,13 @@ constexpr std::array<std::string_view, 34> trials{"EXISTS %k",
                                                   "PEXPIREAT %k 1",
                                                   "PEXPIRE %z 1",
                                                   "PEXPIRE %x 1",
+                                                  "PEXPIRE %l 1",
                                                   "DEL %k",
                                                   "?SET %z v PX 1",
                                                   "DEL %z",
                                                   "DEL %x",
+                                                  "DEL %l",
+                                                  "?UNLINK %l",
                                                   "EVALSHA ffffffffffffffffffffffffffffffffffffffff 1 %k",
                                                   "EVAL return(0) 1 %k"};
 
@@ -332,6 +363,7 @@ void fill_in(std::vector<std::string>& command, place const& at, std::string con
         if (word == "%k") word = beside(at, "health");
         if (word == "%z") word = beside(at, "health-set");
         if (word == "%x") word = beside(at, "health-stream");
+        if (word == "%l") word = beside(at, "health-list");
         if (word == "%c") word = channel;
     }
 }
@@ -388,13 +420,13 @@ task<finding> try_rights(exam const& of, place const& at, std::string user) {
         made =
             locks_work
                 ? degraded("rights",
-                           fmt::format("{} may use locks, but monitoring needs rights that it lacks:{}", who, list),
+                           fmt::format("{} may use locks, but monitoring, messages or state need rights that it lacks:{}", who, list),
                            std::move(advice))
                 : unhealthy("rights", fmt::format("{} lacks rights that locks need:{}", who, list), std::move(advice));
     } else if (!unanswered.empty()) {
         made = degraded("rights", "could not be tried: " + unanswered, advice_for(errc::timeout, unanswered));
     } else {
-        made = well("rights", fmt::format("{} may do all that locks and monitoring need", who));
+        made = well("rights", fmt::format("{} may do all that Lockstep needs", who));
     }
     made.took = since(begin);
     co_return made;

@@ -17,7 +17,8 @@
 namespace lockstep::observe {
 namespace {
 
-constexpr std::array<std::string_view, 9> kinds{"barrier", "broadcast", "election", "event", "latch", "lock", "recursive", "semaphore", "shared"};
+constexpr std::array<std::string_view, 17> kinds{"barrier", "board", "breaker", "broadcast", "counter", "election", "event", "lanes", "latch",
+                                                 "lock", "map", "queue", "recursive", "semaphore", "shared", "stream", "value"};
 
 // Small steps: none keeps the server for more than about a millisecond.
 constexpr std::size_t keys_of_a_scan = 1'000;

@@ -142,6 +142,7 @@ void cluster_router::silent(connection& at) noexcept {
 }
 
 void cluster_router::disconnected(connection& at) noexcept {
+    lose_track();
     listening_.disconnected(at);
     refresh_soon();
 }
@@ -341,6 +342,7 @@ void cluster_router::reroute() noexcept {
         auto& one = *at->second;
         bool const stays = one.mapped || is_parting(one) || home().now() < one.asked_until;
         if (!stays) {
+            lose_track();
             listening_.forget(*one.link);
             one.link->retire(homeless, "the node has no slots any more");
             at = nodes_.erase(at);

@@ -70,7 +70,10 @@ private:
     void disconnected(connection& at) noexcept override;
     void failed(connection& at) noexcept override;
     void silent(connection& at) noexcept override;
-    void pushed(connection& at, reply_view push) noexcept override { listening_.pushed(at, push); }
+    void pushed(connection& at, reply_view push) noexcept override {
+        hear(push);
+        listening_.pushed(at, push);
+    }
     void refused(connection& at, errc reason, std::string_view why) noexcept override { listening_.refused(at, reason, why); }
     bool wanted(connection& at) noexcept override { return listening_.uses(at); }
     bool reconsider(connection& from, operation& request, std::string_view refusal) noexcept override {

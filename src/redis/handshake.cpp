@@ -79,6 +79,14 @@ void judge_role(reply_view role, std::string const& secret) {
     if (name != "master") throw unavailable_error(fmt::format("the server is no master (its role is {})", without(secret, name)));
 }
 
+void judge_tracking(reply_view answer, std::string const& secret) {
+    if (!answer.is_error()) return;
+    auto const text = without(secret, answer.text());
+    auto const prefix = answer.error_prefix();
+    if (prefix != "NOPERM" && prefix != "ERR") throw unavailable_error(text);
+    throw unsuitable_server_error(fmt::format("the server does not tell of changed keys (CLIENT TRACKING), which a near cache needs: {}", text));
+}
+
 }  // namespace
 
 std::size_t handshake::say(resp::output& out, std::string const& secret) const {
@@ -92,6 +100,7 @@ std::size_t handshake::say(resp::output& out, std::string const& secret) const {
     if (database != 0) resp::append_command(out, "SELECT", database), ++replies;
     if (check_server) resp::append_command(out, "INFO", "memory"), ++replies;
     if (require_master) resp::append_command(out, "ROLE"), ++replies;
+    if (track) resp::append_command(out, "CLIENT", "TRACKING", "ON"), ++replies;
     return replies;
 }
 
@@ -107,6 +116,7 @@ void handshake::judge(std::vector<reply> const& answers, std::string const& secr
     }
     if (check_server) judge_eviction((next++)->view(), allow_eviction, secret);
     if (require_master) judge_role((next++)->view(), secret);
+    if (track) judge_tracking((next++)->view(), secret);
 }
 
 std::string clean_client_name(std::string name) {

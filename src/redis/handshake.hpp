@@ -21,6 +21,7 @@ struct handshake {
     bool check_server = true;      ///< version and eviction policy
     bool allow_eviction = false;
     bool require_master = false;   ///< Sentinel: ROLE must say so
+    bool track = false;            ///< the server is to tell when keys change that were read here
 
     /// The password as it is now. One log-in asks once: `judge` must hide the one that was said.
     std::string secret() const { return password ? password() : std::string{}; }

@@ -55,4 +55,12 @@ void router::end_delayed(errc reason, std::string_view why) noexcept {
     while (!delayed_.empty()) delayed_.front().end(reason, why);
 }
 
+void router::hear(reply_view push) noexcept {
+    if (keys_ == nullptr || push.size() != 2 || !push[0].is_text() || push[0].text() != "invalidate") return;
+    if (!push[1].is_aggregate()) return keys_->any_key_changed();
+    for (auto const key : push[1]) {
+        if (key.is_text()) keys_->key_changed(key.text());
+    }
+}
+
 }  // namespace lockstep::redis

@@ -23,6 +23,17 @@ class connection;
 class subscriptions;
 struct judgement;
 
+/// Hears of keys that were read by connections which the server tracks (`handshake::track`). In turns.
+class key_listener {
+public:
+    virtual void key_changed(std::string_view key) noexcept = 0;
+    /// All may have: they were flushed, or the connection was lost that would have told.
+    virtual void any_key_changed() noexcept = 0;
+
+protected:
+    ~key_listener() = default;
+};
+
 class router : timer {
 public:
     explicit router(std::shared_ptr<reactor> home) noexcept : home_(std::move(home)) {}
@@ -41,6 +52,8 @@ public:
     virtual task<endpoint> find(std::int16_t slot) = 0;
     /// In a turn: what `find` said turned out to be wrong.
     virtual void distrust() noexcept {}
+    /// In a turn: who hears of changed keys; null: nobody.
+    void tell_of_keys(key_listener* who) noexcept { keys_ = who; }
 
     /// In a turn: `request` has left its connection because the server answered `refusal`. True: it was placed anew, and its
     /// owner hears nothing of that.
@@ -50,6 +63,12 @@ public:
     std::uint64_t refusals() const noexcept { return refusals_; }
 
 protected:
+    /// A connection said this, on its own.
+    void hear(reply_view push) noexcept;
+    /// A connection that told of changed keys is gone.
+    void lose_track() noexcept {
+        if (keys_ != nullptr) keys_->any_key_changed();
+    }
     /// Sets it aside for a little while.
     void try_later(operation& request) noexcept;
     void end_delayed(errc reason, std::string_view why) noexcept;
@@ -77,6 +96,7 @@ private:
     operation_list delayed_;
     std::string last_refusal_;
     std::uint64_t refusals_ = 0;
+    key_listener* keys_ = nullptr;
 };
 
 }  // namespace lockstep::redis

@@ -28,8 +28,14 @@ protected:
 
 private:
     void not_master(connection& from) noexcept override;
-    void disconnected(connection& at) noexcept override { listening_.disconnected(at); }
-    void pushed(connection& at, reply_view push) noexcept override { listening_.pushed(at, push); }
+    void disconnected(connection& at) noexcept override {
+        lose_track();
+        listening_.disconnected(at);
+    }
+    void pushed(connection& at, reply_view push) noexcept override {
+        hear(push);
+        listening_.pushed(at, push);
+    }
     bool wanted(connection&) noexcept override { return !listening_.empty(); }
     bool reconsider(connection& from, operation& request, std::string_view refusal) noexcept override {
         return router::reconsider(from, request, refusal);

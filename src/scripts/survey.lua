@@ -4,7 +4,7 @@
   ARGV[1]    most  how much may be read: a hold and an object count as one each
   ARGV[2]    from  where to begin in the holds of a pool: 1, or what `next` was before
   Returns    {now_ms, then for each key {format, queue, count, taken, holds, next, then for each listed hold: its id, permits, fence, ends_ms,
-             span_ms, state}}; format: lock, pool, broadcast, latch, barrier; next: 0, or there are more holds from there on
+             span_ms, state}}; format: lock, pool, broadcast, latch, barrier, or as in survey_things; next: 0, or there are more holds from there on
              followed, of an election that somebody leads, by who: '<pid> <host> <id>'
              or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before; {'unreadable'}
 ]]
@@ -62,7 +62,10 @@ local function read_pool(key)
     return found
 end
 
+--#include survey_things
 local function read(key)
+    local word = string.match(key, '[^:]+$')
+    if plain[word] then return read_thing(key, nil, word) end
     local q = redis.pcall('HMGET', key, 'v', 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z', 'n')
     local kind = q[1]
     if kind == '1' then return read_lock(q) end
@@ -76,7 +79,7 @@ local function read(key)
         local q = call('HMGET', key, 'p', 'a')
         return {'barrier', 0, tonumber(q[1]), tonumber(q[2] or 0), 0, 0}
     end
-    return {''}
+    return read_thing(key, kind, word)
 end
 
 local answer = {now}

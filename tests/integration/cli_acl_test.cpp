@@ -2,18 +2,7 @@
 
 #include "cli_support.hpp"
 
-#include <lockstep/barrier.hpp>
-#include <lockstep/broadcast_event.hpp>
-#include <lockstep/counting_semaphore.hpp>
-#include <lockstep/error.hpp>
-#include <lockstep/event.hpp>
-#include <lockstep/latch.hpp>
-#include <lockstep/log.hpp>
-#include <lockstep/monitor.hpp>
-#include <lockstep/multi_lock.hpp>
-#include <lockstep/mutex.hpp>
-#include <lockstep/recursive_mutex.hpp>
-#include <lockstep/shared_mutex.hpp>
+#include <lockstep/lockstep.hpp>
 
 #include <boost/json.hpp>
 
@@ -102,6 +91,87 @@ TEST_F(cli_acl, is_enough_for_every_primitive) {
     EXPECT_TRUE(eventually([&] { return server.must({"EXISTS", "lockstep:{clients}:index"}).integer == 1; }));
     one.close();
     two.close();
+    EXPECT_THAT(refusals(), IsEmpty());
+}
+
+TEST_F(cli_acl, is_enough_for_messages_and_state) {
+    make_user({});
+    client one{login("one")};
+    {
+        queue<std::string> items{one, "q", {.max_length = 10, .max_deliveries = 1}};
+        items.enqueue("a", {.priority = 1, .key = "k", .key_window = 10s});
+        items.enqueue("b", {.delay = 1ms});
+        items.dequeue().ack();
+        items.dequeue().nack();
+        EXPECT_EQ(items.requeue_dead(), 1);
+        items.counts();
+        items.purge();
+        work_stealing_queue<std::string> lane{one, "w", "a"};
+        work_stealing_queue<std::string> other{one, "w", "b"};
+        lane.push("c");
+        other.dequeue().ack();
+    }
+    {
+        stream entries{one, "s"};
+        entries.add({{"a", "b"}});
+        std::atomic<int> handled{0};
+        consumer worker{one, "s", [&](delivery const&) { ++handled; }, {.group = "g"}};
+        EXPECT_TRUE(eventually([&] { return handled == 1; }));
+        worker.stop();
+        entries.trim_to_length(0);
+        entries.info();
+    }
+    {
+        std::atomic<int> heard{0};
+        event_bus bus{one, "b"};
+        auto const listening = bus.subscribe<std::string>("c", [&](std::string const&) { ++heard; });
+        bus.publish("c", std::string{"x"});
+        EXPECT_TRUE(eventually([&] { return heard == 1; }));
+    }
+    {
+        shared_value<std::string> value{one, "v"};
+        auto const watching = value.watch([](auto const&) {});
+        value.set("x", {.ttl = 10s, .fence = 1});
+        near_cache<std::string> cache{one};
+        EXPECT_EQ(cache.get("v")->value, "x");
+        value.erase();
+        shared_map<std::string> map{one, "m"};
+        map.set("f", "x");
+        map.all();
+        map.erase("f");
+        atomic_counter{one, "c"}.add(1);
+        leaderboard board{one, "l", {.ties = leaderboard_ties::earlier_first}};
+        board.add("me", 1);
+        board.around("me", 1);
+        board.range({.lowest = 0});
+        board.remove("me");
+        session_store sessions{one, "web"};
+        auto const id = sessions.create("ada", {{"a", "b"}});
+        EXPECT_TRUE(sessions.rotate(id));
+        EXPECT_EQ(sessions.list("ada").size(), 1U);
+    }
+    for (auto const algorithm : {rate_algorithm::sliding_log, rate_algorithm::sliding_window, rate_algorithm::token_bucket}) {
+        rate_limiter limit{one, "limit", {.limit = 5, .algorithm = algorithm}};
+        auto const key = std::to_string(static_cast<int>(algorithm));
+        EXPECT_TRUE(limit.acquire(key).allowed);
+        limit.peek(key);
+        limit.reset(key);
+    }
+    {
+        circuit_breaker breaker{one, "breaker", {.failure_threshold = 1, .recovery_timeout = 1ms}};
+        EXPECT_THROW(breaker.execute([] { throw std::runtime_error{"no"}; }), std::runtime_error);
+        breaker.flush();
+        EXPECT_TRUE(eventually([&] {
+            try {
+                breaker.execute([] {});
+                return true;
+            } catch (circuit_open_error const&) {
+                return false;
+            }
+        }));
+        breaker.close();
+    }
+    one.close();
     EXPECT_THAT(refusals(), IsEmpty());
 }
 

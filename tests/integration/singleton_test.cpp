@@ -1,4 +1,5 @@
 // A task that one process of the fleet runs at a time, and work that one of them does once.
+#include <lockstep/event.hpp>
 #include <lockstep/singleton.hpp>
 
 #include "support/child_process.hpp"
@@ -55,6 +56,31 @@ TEST_F(a_singleton, runs_in_one_place_and_moves_when_that_one_ends) {
     EXPECT_FALSE(second.runs_here());
     EXPECT_FALSE(second.where().leader());
     second.stop();
+}
+
+TEST_F(a_singleton, may_be_a_coroutine_whose_waiting_ends_when_it_leads_no_more) {
+    event never{a, "never"};
+    auto const coroutine = [this, &never](leadership const&) -> lockstep::task<void> {
+        ++running;
+        ++runs;
+        try {
+            auto waiting = never.async_wait();
+            co_await std::move(waiting);
+        } catch (cancelled_error const&) {
+            --running;
+            throw;
+        }
+    };
+    log_lines lines;
+    {
+        singleton mine{a, "name", coroutine, {.id = "a"}};
+        ASSERT_TRUE(eventually([&] { return running == 1; }));
+        EXPECT_TRUE(mine.runs_here());
+        mine.stop();
+        EXPECT_EQ(running, 0);
+        EXPECT_EQ(runs, 1);
+    }
+    EXPECT_EQ(lines.count("threw"), 0U) << "to be cancelled is no failure";
 }
 
 TEST_F(a_singleton, ends_when_its_server_can_not_be_reached_from_there_and_comes_back) {

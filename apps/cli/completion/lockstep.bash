@@ -25,7 +25,8 @@ _lockstep() {
     local takes_value=' --redis --prefix --user --password-file --tls-ca --tls-cert --tls-key --tls-server-name --name --server-wait -w --wait
         --timeout -c --permits -E --conflict-exit-code --ttl --at-least --max-hold --kill-after --keep --count --by -p --parties --idle --sort
         --listen --port --token-file --allow-host
-        --most --hold --reason --every --within --slow --id --priority '
+        --most --hold --reason --every --within --slow --id --priority --delay --key --requeue --drop --version --fence
+        --limit --per --algorithm --burst --cost '
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
@@ -39,7 +40,7 @@ _lockstep() {
             [[ $takes_value == *[[:space:]]"$word"[[:space:]]* ]] && value=$word
         elif ((${#path[@]} == 1)); then
             path+=("$word")
-        elif ((${#path[@]} == 2 && positionals == 0)) && [[ " sem event latch server " == *" ${path[1]} "* ]]; then
+        elif ((${#path[@]} == 2 && positionals == 0)) && [[ " sem event latch queue value server " == *" ${path[1]} "* ]]; then
             path+=("$word")
         else
             positionals=$((positionals + 1))
@@ -51,6 +52,7 @@ _lockstep() {
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
+        --algorithm) mapfile -t COMPREPLY < <(compgen -W 'log window bucket' -- "$cur") && return ;;
         --sort) mapfile -t COMPREPLY < <(compgen -W 'name held queue' -- "$cur") && return ;;
         ?*) return ;;
     esac

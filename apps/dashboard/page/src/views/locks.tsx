@@ -205,6 +205,11 @@ const measure = (of: Thing) => {
   if (of.kind === 'barrier') return of.count < 0 ? 'not created' : `${of.taken} of ${of.count} arrived`;
   if (of.kind === 'broadcast') return of.taken > 0 ? 'set' : 'not set';
   if (of.kind === 'event') return `${of.count} stored`;
+  if (of.kind === 'queue' || of.kind === 'lanes') return `${of.count} waiting, ${of.taken} held`;
+  if (of.kind === 'stream' || of.kind === 'map' || of.kind === 'board') return `${of.count} in it`;
+  if (of.kind === 'value') return of.count > 0 ? 'set' : 'not set';
+  if (of.kind === 'counter') return `${of.count}`;
+  if (of.kind === 'breaker') return ['closed', 'half open', 'open'][of.taken] ?? '';
   return 'free';
 };
 

@@ -1,0 +1,169 @@
+// lockstep queue push|pop|count|dead: work that goes from one program to another.
+
+#include "cli/commands.hpp"
+#include "cli/interruption.hpp"
+#include "cli/options.hpp"
+#include "cli/table.hpp"
+#include "cli/view.hpp"
+
+#include <lockstep/queue.hpp>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+namespace lockstep::cli {
+namespace {
+
+struct queue_words {
+    std::string name;
+    std::vector<std::string> values;
+    std::optional<std::chrono::milliseconds> delay{};
+    std::int32_t priority = 0;
+    std::string key;
+    bool lines = false;
+    std::int64_t most = 1;
+    patience wait;
+    bool requeue = false, drop = false;
+    std::string id;
+};
+
+using text_queue = queue<std::string>;
+
+void show_enqueued(context const& all, enqueued const& one) {
+    if (all.json) {
+        all.print_json(boost::json::object{{"id", one.id}, {"new", one.is_new}});
+    } else if (!one.is_new) {
+        all.note(fmt::format("left out: {} has the same key", one.id));
+    }
+}
+
+exit_code push(context const& all, queue_words const& what) {
+    if (what.values.empty() == !what.lines) {
+        throw failure{exit_code::usage, "nothing to push, or twice", "give VALUEs, or --lines to read one from each line of standard input"};
+    }
+    auto by = all.connect();
+    text_queue to{by, what.name};
+    enqueue_options how;
+    how.delay = what.delay.value_or(std::chrono::milliseconds{0});
+    how.priority = what.priority;
+    how.key = what.key;
+    if (!what.key.empty()) {
+        if (what.lines || what.values.size() != 1) throw failure{exit_code::usage, "--key is for one VALUE", "push the others by themselves"};
+        show_enqueued(all, to.enqueue(what.values.front(), how));
+        return exit_code::ok;
+    }
+    constexpr std::size_t at_once = 1000;
+    auto values = what.values;
+    std::string line;
+    while (!values.empty() || what.lines) {
+        while (what.lines && values.size() < at_once && std::getline(std::cin, line)) values.push_back(line);
+        if (values.empty()) break;
+        for (auto const& one : to.enqueue_many(values, how)) show_enqueued(all, one);
+        values.clear();
+    }
+    return exit_code::ok;
+}
+
+/// An item is done when it was printed: what nobody reads is given back.
+exit_code pop(context const& all, queue_words const& what) {
+    return interruptible([&](std::stop_token token) {
+        auto by = all.connect();
+        text_queue from{by, what.name};
+        for (std::int64_t n = 0; what.most == 0 || n < what.most; ++n) {
+            std::optional<queue_item<std::string>> item;
+            if (auto const time = what.wait.time()) {
+                item = from.dequeue(*time, token);
+            } else {
+                item = from.dequeue(token);
+            }
+            if (!item) return n == 0 ? exit_code::no : exit_code::ok;
+            if (all.json) {
+                all.print_json(boost::json::object{{"id", item->id()}, {"deliveries", item->deliveries()}, {"value", item->value()}});
+            } else {
+                all.print(item->value() + "\n");
+            }
+            item->ack();
+        }
+        return exit_code::ok;
+    });
+}
+
+exit_code count(context const& all, std::string const& name) {
+    auto by = all.connect();
+    auto const found = text_queue{by, name}.counts();
+    if (all.json) {
+        all.print_json(boost::json::object{{"name", name}, {"ready", found.ready}, {"delayed", found.delayed}, {"held", found.held}, {"dead", found.dead}});
+    } else {
+        table shown{{{"READY", align::right}, {"DELAYED", align::right}, {"HELD", align::right}, {"DEAD", align::right}}};
+        shown.add({std::to_string(found.ready), std::to_string(found.delayed), std::to_string(found.held), std::to_string(found.dead)});
+        all.print(shown.text(all.coloured(), all.width()));
+    }
+    return exit_code::ok;
+}
+
+exit_code dead(context const& all, queue_words const& what) {
+    auto by = all.connect();
+    text_queue of{by, what.name};
+    if (what.requeue || what.drop) {
+        auto const id = what.id == "all" ? std::string_view{} : std::string_view{what.id};
+        auto const done = what.requeue ? of.requeue_dead(id) : of.drop_dead(id);
+        auto const* const word = what.requeue ? "requeued" : "dropped";
+        if (all.json) {
+            all.print_json(boost::json::object{{"name", what.name}, {word, done}});
+        } else {
+            all.print(fmt::format("{} {}\n", done, word));
+        }
+        return done > 0 ? exit_code::ok : exit_code::no;
+    }
+    auto const letters = of.dead_letters(1'000);
+    table shown{{{"ID"}, {"DIED"}, {"DELIVERIES", align::right}, {"REASON", align::left, true}, {"VALUE", align::left, true}}};
+    for (auto const& one : letters) {
+        if (all.json) {
+            all.print_json(boost::json::object{{"id", one.id}, {"item", one.item}, {"deliveries", one.deliveries}, {"reason", one.reason}, {"value", one.bytes}});
+        } else {
+            shown.add({one.id, show_time(one.died), std::to_string(one.deliveries), one.reason, one.bytes});
+        }
+    }
+    if (!all.json && !letters.empty()) all.print(shown.text(all.coloured(), all.width()));
+    return exit_code::ok;
+}
+
+}  // namespace
+
+void add_queue(CLI::App& command, context& all) {
+    command.description("Queues of text between programs. What was pushed is kept until somebody has taken it and is done with it.");
+    command.require_subcommand(1);
+    auto const what = std::make_shared<queue_words>();
+    auto const add = [&](char const* name, char const* about, std::function<exit_code()> const& act) {
+        auto* const made = add_action(command, name, about);
+        add_name(*made, what->name);
+        made->callback([act, &all] { all.action = act; });
+        return made;
+    };
+    auto* const pushing = add("push", "put values into it, in order", [what, &all] { return push(all, *what); });
+    pushing->add_option("VALUE", what->values, "what to put there")->type_name("");
+    pushing->add_flag("--lines", what->lines, "one value from each line of standard input");
+    add_duration(*pushing, "--delay", what->delay, "nobody gets them before this time is over");
+    pushing->add_option("--priority", what->priority, "larger ones are taken first [0]")->type_name("N")->check(CLI::Range(-1'000'000, 1'000'000));
+    pushing->add_option("--key", what->key, "not if one with this key is there already")->type_name("KEY");
+
+    auto* const popping = add("pop", "take one, print it, and be done with it; returns 1 if none came in time", [what, &all] { return pop(all, *what); });
+    what->wait.declare(*popping);
+    popping->add_option("--most", what->most, "end after so many; 0: never [1]")->type_name("N")->check(CLI::NonNegativeNumber);
+
+    add("count", "how many are ready, delayed, held and dead", [what, &all] { return count(all, what->name); });
+
+    auto* const letters = add("dead", "what nobody could handle, with the reason", [what, &all] { return dead(all, *what); });
+    auto* const requeue = letters->add_option("--requeue", what->id, "put this one back, or all")->type_name("ID|all");
+    auto* const drop = letters->add_option("--drop", what->id, "forget this one, or all")->type_name("ID|all")->excludes(requeue);
+    letters->callback([=, &all] {
+        what->requeue = requeue->count() > 0;
+        what->drop = drop->count() > 0;
+        all.action = [what, &all] { return dead(all, *what); };
+    });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,364 @@
+#include "messaging/consumer_state.hpp"
+
+#include "base/random.hpp"
+#include "messaging/stream_state.hpp"
+#include "scripts/all.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::detail {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t most_acknowledged = 1'000;  // by one request
+constexpr std::size_t most_renewed = 200;
+constexpr std::size_t most_recovered = 100;
+constexpr int sweeps_every = 20;  // looks
+
+std::chrono::milliseconds between(std::chrono::milliseconds least, std::chrono::milliseconds most) {
+    return least + std::chrono::milliseconds{base::random_below(static_cast<std::uint64_t>((most - least).count()) + 1)};
+}
+
+}  // namespace
+
+// ---- the flusher
+
+task<void> consumer_state::flush(std::shared_ptr<consumer_state> self) {
+    base::backoff pause{20ms, 2s};
+    bool closed = false;
+    while (!closed) {
+        settlement work;
+        {
+            std::lock_guard const guard{self->mutex_};
+            std::swap(work, self->settled_);
+            self->settling_ = work.size();
+            if (work.size() == 0) {
+                self->flushing_ = false;
+                break;
+            }
+        }
+        bool failed = false;
+        try {
+            auto settling = settle(self, work);
+            co_await std::move(settling);
+            pause.reset();
+        } catch (cancelled_error const&) {
+            closed = true;
+        } catch (std::exception const& problem) {
+            failed = true;
+            self->complain("can't acknowledge, and tries again", problem.what());
+        }
+        {
+            std::lock_guard const guard{self->mutex_};
+            auto& later = self->settled_;
+            closed = closed || (failed && self->abandoned_);
+            if (!closed) {
+                later.done.insert(later.done.end(), work.done.begin(), work.done.end());
+                later.dead.insert(later.dead.end(), std::make_move_iterator(work.dead.begin()), std::make_move_iterator(work.dead.end()));
+            }
+            self->settling_ = 0;
+        }
+        if (!failed || closed) continue;
+        try {
+            auto const time = std::chrono::ceil<milliseconds>(pause.next());
+            auto resting = doorbell::wait(self->at_.owner(), self->patience_, time);
+            co_await std::move(resting);
+        } catch (cancelled_error const&) {
+            closed = true;
+        }
+    }
+    std::lock_guard const guard{self->mutex_};
+    if (closed) {
+        self->settled_ = {};  // they stay pending
+        self->flushing_ = false;
+    }
+    if (self->is_drained()) self->drained_.ring();
+}
+
+/// Takes out of `work` what the server has confirmed.
+task<void> consumer_state::settle(std::shared_ptr<consumer_state> self, settlement& work) {
+    auto const& options = self->options_;
+    while (!work.done.empty()) {
+        auto const count = std::min(work.done.size(), most_acknowledged);
+        auto const from = work.done.end() - static_cast<std::ptrdiff_t>(count);
+        std::vector<argument> words{"XACK", self->at_.key(), options.group};
+        for (auto at = from; at != work.done.end(); ++at) words.emplace_back((*at)->what.id);
+        auto asking = self->at_.command(words, {});
+        co_await std::move(asking);
+        std::lock_guard const guard{self->mutex_};
+        for (auto at = from; at != work.done.end(); ++at) self->drop((*at)->id);
+        work.done.erase(from, work.done.end());
+        self->settling_ = work.size();
+        self->count_acknowledged(count);
+    }
+    while (!work.dead.empty()) {
+        auto const& what = work.dead.back();
+        std::string_view const keys[] = {self->at_.key(), self->dead_key_};
+        std::vector<argument> const words{options.group, options.name, what.which->what.id, what.which->what.deliveries, what.reason, options.max_dead_letters};
+        auto burying = self->at_.run(scripts::stream_bury, keys, words, {});
+        co_await std::move(burying);
+        log(log_level::error, "an entry of stream '" + self->at_.name() + "' went to the dead letters: " + what.which->what.id + ", " + what.reason);
+        std::lock_guard const guard{self->mutex_};
+        self->drop(what.which->id);
+        work.dead.pop_back();
+        self->settling_ = work.size();
+        ++self->counters_.dead;
+    }
+}
+
+// ---- the keeper
+
+task<void> consumer_state::keep(std::shared_ptr<consumer_state> self) {
+    while (true) {
+        auto const now = clock::now();
+        // A sixth: what is due after a third is renewed before half of the limit has passed.
+        auto next = now + std::max<milliseconds>(self->options_.idle_limit / 6, 1ms);
+        {
+            std::lock_guard const guard{self->mutex_};
+            if (self->ended_) co_return;
+            if (!self->stopping_) {
+                next = std::min(next, self->next_look_);
+                if (!self->again_.empty()) next = std::min(next, self->again_.begin()->first);
+            }
+        }
+        try {
+            if (next > now) {
+                auto resting = doorbell::wait(self->at_.owner(), self->chores_, std::chrono::ceil<milliseconds>(next - now));
+                co_await std::move(resting);
+            }
+            auto keeping = keep_once(self);
+            co_await std::move(keeping);
+            continue;
+        } catch (cancelled_error const&) {
+            co_return;
+        } catch (server_error const& problem) {
+            if (problem.prefix() != "NOGROUP") self->complain("can't renew or take over, and tries again", problem.what());
+        } catch (std::exception const& problem) {
+            self->complain("can't renew or take over, and tries again", problem.what());
+        }
+        try {
+            auto resting = doorbell::wait(self->at_.owner(), self->chores_, between(50ms, 150ms));
+            co_await std::move(resting);
+        } catch (cancelled_error const&) {
+            co_return;
+        }
+    }
+}
+
+task<void> consumer_state::keep_once(std::shared_ptr<consumer_state> self) {
+    std::vector<held*> due;
+    std::vector<std::string> old;
+    bool looks = false;
+    {
+        std::lock_guard const guard{self->mutex_};
+        if (self->ended_) co_return;
+        auto const now = clock::now();
+        while (!self->stopping_ && !self->again_.empty() && self->again_.begin()->first <= now && due.size() < most_renewed) {
+            due.push_back(self->again_.begin()->second);
+            due.back()->where = place::renewing;
+            self->again_.erase(self->again_.begin());
+        }
+        for (auto const& [id, one] : self->held_) {
+            if (one->where == place::renewing || now - one->renewed < self->options_.idle_limit / 3) continue;
+            old.push_back(one->what.id);
+            if (old.size() == most_renewed) break;  // the rest when it comes by again, at once
+        }
+        looks = !self->stopping_ && now >= self->next_look_;
+    }
+    if (old.size() == most_renewed) self->chores_.ring();
+    if (!due.empty()) {
+        auto trying = try_again(self, std::move(due));
+        co_await std::move(trying);
+    }
+    if (!old.empty()) {
+        auto renewing = renew(self, std::move(old));
+        co_await std::move(renewing);
+    }
+    if (looks) {
+        auto recovering = recover(self);
+        co_await std::move(recovering);
+    }
+}
+
+/// Of entries, which are not this consumer's any more.
+task<std::vector<entry_number>> consumer_state::ask_renewal(std::shared_ptr<consumer_state> self, std::vector<std::string> words) {
+    std::vector<argument> all{self->options_.group, self->options_.name};
+    all.insert(all.end(), words.begin(), words.end());
+    std::string_view const keys[] = {self->at_.key()};
+    auto asking = self->at_.run(scripts::stream_renew, keys, all, {});
+    auto const said = co_await std::move(asking);
+    std::vector<entry_number> lost;
+    for (auto const one : said) lost.push_back(entry_number::of(one.text()));
+    co_return lost;
+}
+
+task<void> consumer_state::renew(std::shared_ptr<consumer_state> self, std::vector<std::string> ids) {
+    std::vector<std::string> words;
+    for (auto const& id : ids) words.insert(words.end(), {id, "0"});
+    auto const asked = clock::now();
+    auto asking = ask_renewal(self, std::move(words));
+    auto const lost = co_await std::move(asking);
+    std::lock_guard const guard{self->mutex_};
+    for (auto const& id : ids) {
+        if (auto const it = self->held_.find(entry_number::of(id)); it != self->held_.end()) it->second->renewed = asked;
+    }
+    for (auto const& id : lost) {
+        // Somebody else has it. What runs here runs to its end; what has not begun is left to the other.
+        auto const it = self->held_.find(id);
+        if (it == self->held_.end()) continue;
+        auto* const one = it->second.get();
+        if (one->where == place::line) {
+            std::erase(self->line_, one);
+            self->drop(id);
+        } else if (one->where == place::again) {
+            std::erase_if(self->again_, [one](auto const& waiting) { return waiting.second == one; });
+            self->drop(id);
+        }
+    }
+}
+
+/// The server counts the delivery before it happens, so that an entry that kills its consumers is given up in the end.
+task<void> consumer_state::try_again(std::shared_ptr<consumer_state> self, std::vector<held*> which) {
+    std::vector<std::string> words;
+    for (auto const* const one : which) words.insert(words.end(), {one->what.id, std::to_string(one->what.deliveries + 1)});
+    std::vector<entry_number> lost;
+    std::exception_ptr problem;
+    try {
+        auto asking = ask_renewal(self, std::move(words));
+        lost = co_await std::move(asking);
+    } catch (server_error const& refusal) {
+        if (refusal.prefix() != "NOGROUP") problem = std::current_exception();
+        // Without a group it is nobody's; the new one delivers it again.
+        for (auto const* const one : which) lost.push_back(one->id);
+    } catch (...) {
+        problem = std::current_exception();
+    }
+    {
+        std::lock_guard const guard{self->mutex_};
+        for (auto* const one : which) {
+            if (problem) {
+                one->where = place::again;
+                self->again_.emplace(clock::now() + between(50ms, 150ms), one);
+            } else if (self->ended_ || std::find(lost.begin(), lost.end(), one->id) != lost.end()) {
+                self->drop(one->id);
+            } else {
+                ++one->what.deliveries;
+                ++self->counters_.retried;
+                one->renewed = clock::now();
+                one->where = place::line;
+                self->line_.push_back(one);
+            }
+        }
+    }
+    if (problem) std::rethrow_exception(problem);
+    self->let_work();
+}
+
+task<void> consumer_state::recover(std::shared_ptr<consumer_state> self) {
+    std::size_t room = 0;
+    {
+        std::lock_guard const guard{self->mutex_};
+        room = self->wanted() - std::min(self->wanted(), self->line_.size());
+        self->next_look_ = clock::now() + between(500ms, 1500ms);  // if this comes to nothing
+    }
+    if (room == 0) co_return;
+    auto const& options = self->options_;
+    auto const count = std::min(room, most_recovered);
+    std::string_view const keys[] = {self->at_.key()};
+    std::vector<argument> const words{options.group, options.name, options.idle_limit.count(), self->cursor_, count};
+    reply said;
+    try {
+        auto asking = self->at_.run(scripts::stream_recover, keys, words, {.once = true});
+        said = co_await std::move(asking);
+    } catch (indeterminate_error const&) {
+        // What it took over is taken over again, after the limit, from this very consumer.
+        self->cursor_ = "0-0";
+        throw;
+    }
+    self->cursor_ = said[0].text();
+    std::vector<found> entries;
+    for (std::size_t i = 1; i + 2 < said.size(); i += 3) {
+        entries.push_back({.id = std::string{said[i].text()}, .deliveries = said[i + 1].integer(), .fields = read_fields(said[i + 2])});
+    }
+    bool const is_more = self->cursor_ != "0-0" || entries.size() == count;
+    // Few at a time, and each consumer at its own times: what a dead one had is spread over those that live.
+    auto const pause = is_more ? between(50ms, 150ms) : between(options.idle_limit * 3 / 4, options.idle_limit * 5 / 4);
+    if (!entries.empty()) self->accept(std::move(entries), true);
+    {
+        std::lock_guard const guard{self->mutex_};
+        self->next_look_ = clock::now() + pause;
+    }
+    if (self->looks_++ % sweeps_every == 0) {
+        auto sweeping = sweep(self);
+        co_await std::move(sweeping);
+    }
+}
+
+task<void> consumer_state::sweep(std::shared_ptr<consumer_state> self) {
+    std::string_view const keys[] = {self->at_.key()};
+    auto const long_gone = std::max<milliseconds>(1h, 20 * self->options_.idle_limit);
+    std::vector<argument> const words{self->options_.group, self->options_.name, long_gone.count()};
+    auto asking = self->at_.run(scripts::stream_sweep, keys, words, {});
+    co_await std::move(asking);
+}
+
+// ---- the end
+
+task<void> consumer_state::leave(std::shared_ptr<consumer_state> self) {
+    try {
+        std::string_view const keys[] = {self->at_.key()};
+        std::vector<argument> const words{self->options_.group, self->options_.name};
+        auto asking = self->at_.run(scripts::stream_leave, keys, words, {});
+        co_await std::move(asking);
+    } catch (std::exception const&) {
+        // A name that stays is swept away later, by others.
+    }
+}
+
+task<void> consumer_state::stop(std::shared_ptr<consumer_state> self) {
+    {
+        std::lock_guard const guard{self->mutex_};
+        self->stopping_ = true;
+    }
+    self->room_.ring();
+    self->retreat_.ring();
+    start(unblock(self), [](std::exception_ptr) {});
+    auto const until = clock::now() + self->options_.stop_limit;
+    bool patient = true;
+    while (true) {
+        {
+            std::lock_guard const guard{self->mutex_};
+            if (self->is_drained()) break;
+            // Handlers have ended, but the server does not answer: what it was not told is done again by others.
+            if (!patient && self->running_ == 0 && clock::now() >= until + 1s) break;
+        }
+        auto const now = clock::now();
+        if (patient && now >= until) {
+            patient = false;
+            self->abandon();
+            continue;
+        }
+        auto resting = doorbell::wait(self->at_.owner(), self->drained_, patient ? std::chrono::ceil<milliseconds>(until - now) : milliseconds{1'000});
+        co_await std::move(resting);
+    }
+    bool first = false;
+    {
+        std::lock_guard const guard{self->mutex_};
+        first = !std::exchange(self->left_, true) && patient;
+        self->ended_ = true;
+    }
+    self->work_.notify_all();
+    self->chores_.ring();
+    if (first) {
+        auto leaving = leave(self);
+        co_await std::move(leaving);
+    }
+}
+
+}  // namespace lockstep::detail

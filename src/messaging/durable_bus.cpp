@@ -1,0 +1,279 @@
+#include <lockstep/durable_bus.hpp>
+
+#include "base/backoff.hpp"
+#include "base/quiet_thread.hpp"
+#include "messaging/consumer_state.hpp"
+#include "messaging/glob.hpp"
+#include "messaging/stream_read.hpp"
+#include "messaging/stream_state.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace lockstep {
+namespace detail {
+
+using namespace std::chrono_literals;
+
+/// What both kinds of subscription do with an entry. Kept by what runs its handler until `end`, which everybody calls.
+class durable_listening : public std::enable_shared_from_this<durable_listening> {
+public:
+    durable_listening(std::string pattern, entry_handler handler) : pattern_(std::move(pattern)), handler_(std::move(handler)) {}
+    virtual ~durable_listening() = default;
+    virtual void end() noexcept = 0;
+    virtual durable_counters counters() const = 0;
+
+protected:
+    /// False: it is not for this subscription.
+    bool handle(stream_entry const& entry) {
+        auto const* const channel = entry.find(durable_bus::channel_field);
+        if (channel == nullptr || !fits_glob(pattern_, *channel)) {
+            ++passed_;
+            return false;
+        }
+        handler_(entry);
+        return true;
+    }
+    std::uint64_t passed() const noexcept { return passed_; }
+    std::string const& pattern() const noexcept { return pattern_; }
+
+private:
+    std::string const pattern_;
+    entry_handler const handler_;
+    std::atomic<std::uint64_t> passed_{0};
+};
+
+namespace {
+
+class group_listening final : public durable_listening {
+public:
+    using durable_listening::durable_listening;
+    ~group_listening() override { end(); }
+
+    void begin(keyed at, durable_subscribe_options const& options) {
+        consumer_options how{.group = options.group, .start = options.from, .concurrency = options.concurrency};
+        how.idle_limit = options.idle_limit;
+        how.max_deliveries = options.max_deliveries;
+        worker_.emplace(begin_consumer(std::move(at), [this, self = shared_from_this()](delivery const& what) { handle(what); }, std::move(how)));
+    }
+    void end() noexcept override {
+        std::lock_guard const guard{mutex_};
+        if (worker_) last_ = worker_->statistics();
+        worker_.reset();
+    }
+    durable_counters counters() const override {
+        std::lock_guard const guard{mutex_};
+        auto const seen = worker_ ? worker_->statistics() : last_;
+        auto const skipped = std::min(passed(), seen.acknowledged);
+        return {.delivered = seen.acknowledged - skipped, .failed = seen.failed, .passed = passed()};
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::optional<consumer> worker_;
+    consumer_statistics last_{};
+};
+
+/// Reads by itself, on a thread that also runs the handler: so it reads no faster than that works.
+class reading_listening final : public durable_listening {
+public:
+    reading_listening(std::string pattern, entry_handler handler, std::shared_ptr<stream_state> of, std::string from, bool from_is_entry, std::function<void()> on_gap)
+        : durable_listening(std::move(pattern), std::move(handler)), of_(of), source_(std::move(of)), on_gap_(std::move(on_gap)), position_is_entry_(from_is_entry) {
+        seen_.position = std::move(from);
+    }
+    ~reading_listening() override { end(); }
+
+    void begin() {
+        thread_ = base::quiet_thread([this, self = shared_from_this()] { work(); });
+    }
+    void end() noexcept override {
+        stop_.request_stop();
+        std::call_once(joined_, [this] {
+            if (!thread_.joinable()) return;
+            // The thread may need the I/O thread to hear of the stop.
+            if (on_io_thread() || thread_.get_id() == std::this_thread::get_id()) {
+                thread_.detach();
+            } else {
+                thread_.join();
+            }
+        });
+    }
+    durable_counters counters() const override {
+        std::lock_guard const guard{mutex_};
+        auto made = seen_;
+        made.passed = passed();
+        return made;
+    }
+
+private:
+    static constexpr std::size_t at_once = 100;
+
+    void work() noexcept {
+        base::backoff pause{20ms, 2s};
+        std::string complaint;
+        int silent = 0;
+        auto const stop = stop_.get_token();
+        while (!stop.stop_requested()) {
+            try {
+                auto const entries = source_.read(position(), at_once, longest_block, stop);
+                pause.reset();
+                complaint.clear();
+                if (entries.empty()) {
+                    if (++silent % 2 == 0) look_for_a_new_stream();
+                    continue;
+                }
+                silent = 0;
+                look_for_a_gap();
+                for (auto const& one : entries) {
+                    if (stop.stop_requested()) return;
+                    tell(one);
+                }
+            } catch (cancelled_error const&) {
+                return;  // ended, or the client was closed
+            } catch (std::exception const& problem) {
+                if (complaint != problem.what()) log(log_level::warning, fmt::format("the durable bus '{}' can't be read, and is tried again: {}", of_->at.name(), problem.what()));
+                complaint = problem.what();
+                std::unique_lock guard{pause_mutex_};
+                paused_.wait_for(guard, stop, pause.next(), [] { return false; });
+            }
+        }
+    }
+
+    std::string position() const {
+        std::lock_guard const guard{mutex_};
+        return seen_.position;
+    }
+
+    /// Trimming begins with the oldest: where the last one that was read is still there, nothing after it is gone.
+    void look_for_a_gap() {
+        auto const last = position();
+        if (std::exchange(position_is_entry_, true) && source_.range(last, last).empty()) tell_gap();
+    }
+    /// One that was deleted begins with smaller ids where a clock or a failover went back.
+    void look_for_a_new_stream() {
+        auto const newest = entry_number::of(sync_wait(last_id(of_->at)));
+        auto const last = entry_number::of(position());
+        if (newest.ms > last.ms || (newest.ms == last.ms && newest.number >= last.number)) return;
+        if (newest == entry_number{}) return;  // there is none
+        {
+            std::lock_guard const guard{mutex_};
+            seen_.position = "0-0";
+        }
+        position_is_entry_ = false;
+        tell_gap();
+    }
+
+    void tell_gap() noexcept {
+        guarded([this] {
+            if (on_gap_) on_gap_();
+        });
+        std::lock_guard const guard{mutex_};
+        ++seen_.gaps;
+    }
+    void tell(stream_entry const& entry) noexcept {
+        bool fits = false;
+        bool const went_well = guarded([&] { fits = handle(entry); });
+        std::lock_guard const guard{mutex_};
+        seen_.position = entry.id;
+        if (!went_well) ++seen_.failed;
+        if (fits) ++seen_.delivered;
+    }
+    template <class F>
+    bool guarded(F const& call) noexcept {
+        try {
+            call();
+            return true;
+        } catch (std::exception const& problem) {
+            log(log_level::error, fmt::format("the handler of durable bus '{}', '{}' threw: {}", of_->at.name(), pattern(), problem.what()));
+        } catch (...) {
+            log(log_level::error, fmt::format("the handler of durable bus '{}', '{}' threw", of_->at.name(), pattern()));
+        }
+        return false;
+    }
+
+    std::shared_ptr<stream_state> of_;
+    stream source_;
+    std::function<void()> on_gap_;
+    bool position_is_entry_;  // of the thread
+    mutable std::mutex mutex_;
+    durable_counters seen_;
+    std::mutex pause_mutex_;
+    std::condition_variable_any paused_;
+    std::stop_source stop_;
+    std::once_flag joined_;
+    std::thread thread_;
+};
+
+task<durable_subscription> begin_reading(std::shared_ptr<stream_state> of, std::string pattern, entry_handler handler, durable_subscribe_options options) {
+    auto from = options.from;
+    bool from_is_entry = false;
+    if (from == "$") {
+        auto asking = last_id(of->at);
+        from = co_await std::move(asking);
+        auto looking = of->at.command({"XRANGE", of->at.key(), from, from});
+        auto const there = co_await std::move(looking);
+        from_is_entry = !there.empty();
+    }
+    auto made = std::make_shared<reading_listening>(std::move(pattern), std::move(handler), of, std::move(from), from_is_entry, std::move(options.on_gap));
+    made->begin();
+    co_return durable_subscription{std::move(made)};
+}
+
+task<durable_subscription> begin_group(std::shared_ptr<stream_state> of, std::string pattern, entry_handler handler, durable_subscribe_options options) {
+    auto making = create_group(of->at, options.group, options.from);  // before it returns: nothing after that is missed
+    co_await std::move(making);
+    auto made = std::make_shared<group_listening>(std::move(pattern), std::move(handler));
+    made->begin(of->at, options);
+    co_return durable_subscription{std::move(made)};
+}
+
+}  // namespace
+}  // namespace detail
+
+durable_bus::durable_bus(client& by, std::string_view name, stream_options options)
+    : stream_(by, name, options), state_(std::make_shared<detail::stream_state>(detail::keyed{by, name, "stream"}, options)) {}
+
+stream_fields durable_bus::fields_of(std::string_view channel, std::string payload) const {
+    detail::require(state_->at, !channel.empty() && channel.size() <= 512, "a channel's name has 1 to 512 bytes");
+    return {{std::string{channel_field}, std::string{channel}}, {std::string{stream_entry::payload_field}, std::move(payload)}};
+}
+
+task<durable_subscription> durable_bus::async_subscribe_entries(std::string_view pattern, detail::entry_handler handler, durable_subscribe_options options) {
+    auto const& at = state_->at;
+    at.require_usable();
+    detail::require(at, !pattern.empty() && pattern.size() <= 512, "a channel or pattern has 1 to 512 bytes");
+    detail::require(at, options.from == "$" || detail::is_stream_id(options.from), fmt::format("from is \"0\", \"$\" or an id, not '{}'", options.from));
+    detail::require(at, options.concurrency >= 1 && (options.concurrency == 1 || !options.group.empty()), "concurrency is 1, or more with a group");
+    // A connection of its own for each subscription, which waits on it.
+    auto of = std::make_shared<detail::stream_state>(at, state_->options);
+    if (options.group.empty()) return detail::begin_reading(std::move(of), std::string{pattern}, std::move(handler), std::move(options));
+    detail::require_consumer_name(at, "group", options.group);
+    return detail::begin_group(std::move(of), std::string{pattern}, std::move(handler), std::move(options));
+}
+
+durable_subscription durable_bus::subscribe_entries(std::string_view pattern, detail::entry_handler handler, durable_subscribe_options options) {
+    state_->at.require_blocking();
+    return sync_wait(async_subscribe_entries(pattern, std::move(handler), std::move(options)));
+}
+
+durable_subscription::durable_subscription(std::shared_ptr<detail::durable_listening> state) noexcept : state_(std::move(state)) {}
+durable_subscription& durable_subscription::operator=(durable_subscription&& other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+}
+durable_subscription::~durable_subscription() { end(); }
+void durable_subscription::end() noexcept {
+    if (auto const state = std::exchange(state_, nullptr)) state->end();
+}
+durable_counters durable_subscription::counters() const { return state_ ? state_->counters() : durable_counters{}; }
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+--[[ stream_bury: move an entry to the dead letters, with the reason, and acknowledge it: both or neither, and once however often this is sent.
+  KEYS[1]  stream      stream
+  KEYS[2]  dead        stream of dead letters
+  ARGV[1]  group       of consumers
+  ARGV[2]  consumer    who gives it up
+  ARGV[3]  id          of the entry
+  ARGV[4]  deliveries  how often it was delivered, an integer
+  ARGV[5]  reason      for people
+  ARGV[6]  max_length  of the dead letters, about; 0: unlimited
+  Returns  1 (done) | 0 (it is not this consumer's any more)
+  Errors   NOGROUP (nothing was written)
+]]
+local call, group, consumer, id = redis.call, ARGV[1], ARGV[2], ARGV[3]
+if not call('XPENDING', KEYS[1], group, id, id, 1, consumer)[1] then return 0 end
+local entry = call('XRANGE', KEYS[1], id, id)[1]
+if entry then
+    local words = {'XADD', KEYS[2]}
+    if ARGV[6] ~= '0' then words = {'XADD', KEYS[2], 'MAXLEN', '~', ARGV[6]} end
+    words[#words + 1] = '*'
+    for _, text in ipairs(entry[2]) do words[#words + 1] = text end
+    local about = {'dead.id', id, 'dead.group', group, 'dead.consumer', consumer, 'dead.deliveries', ARGV[4], 'dead.reason', ARGV[5]}
+    for _, text in ipairs(about) do words[#words + 1] = text end
+    call(unpack(words))
+end
+call('XACK', KEYS[1], group, id)
+return 1

@@ -1,0 +1,21 @@
+--[[ stream_recover: take over entries whose consumer has not been heard of for so long.
+  KEYS[1]  stream    stream
+  ARGV[1]  group     of consumers
+  ARGV[2]  consumer  who takes them
+  ARGV[3]  idle_ms   how long nobody may have renewed them
+  ARGV[4]  cursor    where the last look ended; '0-0': at the beginning
+  ARGV[5]  count     how many at most, an integer of 1 to 1000
+  Returns  {next cursor, id, deliveries, {field, value, ...}, ...}; this one is counted in deliveries
+  Errors   LOCKSTEP_ARGUMENT, NOGROUP (nothing was written)
+]]
+local call, group = redis.call, ARGV[1]
+local count = tonumber(ARGV[5])
+if not count or count < 1 or count > 1000 then return redis.error_reply('LOCKSTEP_ARGUMENT count: 1 to 1000') end
+-- It looks at ten times as many at most, and drops those that are in the stream no more.
+local claimed = call('XAUTOCLAIM', KEYS[1], group, ARGV[2], ARGV[3], ARGV[4], 'COUNT', count)
+local found = {claimed[1]}
+for _, entry in ipairs(claimed[2]) do
+    local pending = call('XPENDING', KEYS[1], group, entry[1], entry[1], 1)[1]
+    found[#found + 1], found[#found + 2], found[#found + 3] = entry[1], pending[4], entry[2]
+end
+return found

@@ -1,0 +1,562 @@
+#include "state/breaker_state.hpp"
+
+#include "base/random.hpp"
+#include "core/subscription.hpp"
+#include "lease/pause.hpp"
+#include "scripts/all.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace lockstep::detail {
+namespace {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+constexpr std::string_view local_probe = "local";
+constexpr milliseconds longest_retry = 5s;  // between attempts to subscribe
+
+circuit parse(std::string_view word) noexcept {
+    if (word == "open") return circuit::open;
+    return word == "half_open" ? circuit::half_open : circuit::closed;
+}
+
+std::string rules_of(circuit_breaker_options const& how, bool shard) {
+    return fmt::format("{} {:.0f} {} {} {} {} {} {} {} {}", how.failure_threshold, how.failure_ratio * 1e6, how.minimum_calls, how.quorum_of_reporters,
+                       how.sampling.count(), how.recovery_timeout.count(), how.half_open_probes, how.successes_to_close, how.probe_lease.count(), shard ? 1 : 0);
+}
+
+}  // namespace
+
+breaker_state::breaker_state(client& by, std::string_view name, circuit_breaker_options options)
+    : object_(by, name, "breaker"), how_(std::move(options)), rules_(rules_of(how_, object_.owner()->is_cluster())), session_(base::random_id()),
+      window_(how_.sampling) {}
+
+// ---- calls, from any thread
+
+breaker_state::stripe& breaker_state::mine(std::array<stripe, 8>& all) noexcept {
+    static std::atomic<std::size_t> threads{0};
+    thread_local std::size_t const number = threads.fetch_add(1, std::memory_order_relaxed);
+    return all[number % all.size()];
+}
+
+outcome_counts breaker_state::counted() const noexcept {
+    outcome_counts all;
+    for (auto const& one : stripes_) all += {.ok = one.ok, .failed = one.failed};
+    return all;
+}
+
+void breaker_state::count(std::uint64_t generation, bool ok) noexcept {
+    // Begun before the latest change: it says nothing of how things are since.
+    if (gate_.load(std::memory_order_relaxed) >> 1U != generation) return;
+    auto& to = mine(stripes_);
+    // Counted first, then looked whether a report is due, both in the one order of all threads: gather() does it the other way round.
+    (ok ? to.ok : to.failed).fetch_add(1);
+    if (!is_due_.load() && !is_due_.exchange(true)) report_soon();
+    if (ok) return;
+    auto so_far = counted();
+    so_far += {.ok = server_ok_.load(std::memory_order_relaxed), .failed = server_failed_.load(std::memory_order_relaxed)};
+    if (!is_bad(how_, so_far) || is_urgent_.exchange(true)) return;
+    object_.owner()->home().post([weak = weak_from_this()] {
+        if (auto const self = weak.lock()) self->report_now();
+    });
+}
+
+void breaker_state::report_soon() noexcept {
+    object_.owner()->home().post([weak = weak_from_this()] {
+        auto const self = weak.lock();
+        if (!self) return;
+        self->begin();
+        start(report_later(self->object_.owner(), weak), [](std::exception_ptr) {});
+    });
+}
+
+breaker_state::judgement breaker_state::judge() {
+    auto const now = clock::now();
+    std::lock_guard const guard{mutex_};
+    auto& known = effective();
+    if (!known.is_known) return {.what = verdict::look};
+    if (!looks_ && !is_local_ && now - known.heard > how_.max_age) {
+        looks_ = true;
+        object_.owner()->home().post([self = shared_from_this()] {
+            start(look(self), [self](std::exception_ptr) {
+                std::lock_guard const held{self->mutex_};
+                self->looks_ = false;
+            });
+        });
+    }
+    if (known.state == circuit::closed) return {.what = verdict::go, .pass = {.generation = gate_.load() >> 1U}};
+    auto const wait = std::chrono::ceil<milliseconds>(known.reopens - now);
+    if (known.state == circuit::open && (known.held || wait.count() > 0)) return {.what = verdict::refused, .retry_after = known.held ? -1ms : wait};
+    if (is_local_) {
+        if (known.state == circuit::open) {
+            auto const before = status_here();
+            known.state = circuit::half_open;
+            local_probes_ = local_successes_ = 0;
+            object_.owner()->home().post([self = shared_from_this(), before] { self->changed(before); });
+        }
+        if (local_probes_ >= how_.half_open_probes) return {.what = verdict::refused};
+        ++local_probes_;
+        return {.what = verdict::go, .pass = {.generation = gate_.load() >> 1U, .probe = std::string{local_probe}}};
+    }
+    // As many may ask as could be granted; the others need not.
+    if (asking_ >= how_.half_open_probes || now < no_probe_before_) return {.what = verdict::refused};
+    return {.what = verdict::probe};
+}
+
+void breaker_state::refuse(judgement const& why) const {
+    if (why.retry_after.count() < 0) throw circuit_open_error(fmt::format("circuit breaker '{}' is open", object_.name()));
+    throw circuit_open_error(fmt::format("circuit breaker '{}' is open; it is tried again in {} ms", object_.name(), why.retry_after.count()));
+}
+
+circuit_status breaker_state::status_here() const {
+    auto const& known = effective();
+    auto const now = clock::now();
+    auto const wait = std::chrono::ceil<milliseconds>(known.reopens - now);
+    auto const since = server_.heard == clock::time_point{} ? now : server_.heard;
+    return {.state = known.state,
+            .version = known.version,
+            .age = std::chrono::floor<milliseconds>(now - since),
+            .retry_after = known.state == circuit::open && !known.held ? std::max(wait, 0ms) : 0ms,
+            .held = known.state == circuit::open && known.held,
+            .local = is_local_ || !known.is_known};
+}
+
+circuit_status breaker_state::status() const {
+    std::lock_guard const guard{mutex_};
+    return status_here();
+}
+
+// ---- probes
+
+task<breaker_pass> breaker_state::admit(std::shared_ptr<breaker_state> self) {
+    engine::pause turn{self->object_.owner(), 0ms};
+    co_await turn;
+    self->begin();
+    auto judged = self->judge();
+    if (judged.what == verdict::look) {
+        auto looking = look(self);
+        co_await std::move(looking);
+        judged = self->judge();
+    }
+    if (judged.what == verdict::go) co_return std::move(judged.pass);
+    if (judged.what != verdict::probe) self->refuse(judged);
+
+    struct asking_count {
+        breaker_state& of;
+        explicit asking_count(breaker_state& one) : of(one) {
+            std::lock_guard const guard{of.mutex_};
+            ++of.asking_;
+        }
+        ~asking_count() {
+            std::lock_guard const guard{of.mutex_};
+            --of.asking_;
+        }
+    };
+    asking_count const counted{*self};
+    std::string probe;
+    {
+        std::lock_guard const guard{self->mutex_};
+        probe = fmt::format("{}.{}", self->session_, ++self->probes_made_);
+    }
+    bool is_silent = false;
+    auto const asked = clock::now();
+    try {
+        std::string_view const keys[] = {self->object_.key()};
+        argument const words[] = {self->rules_, probe};
+        auto asking = self->object_.run(scripts::breaker_probe, keys, words, {.within = self->how_.server_timeout});
+        auto const said = co_await std::move(asking);
+        self->adopt_reply(said, asked);
+        if (said[5].as<std::int64_t>() == 1) co_return breaker_pass{.generation = self->gate_.load() >> 1U, .probe = std::move(probe)};
+        std::lock_guard const guard{self->mutex_};
+        self->no_probe_before_ = clock::now() + std::min<clock::duration>(milliseconds{said[6].as<std::int64_t>()}, self->how_.report_interval);
+    } catch (unavailable_error const&) {
+        is_silent = true;
+    } catch (timeout_error const&) {
+        is_silent = true;
+    }
+    if (is_silent) self->go_local();
+    judged = self->judge();
+    if (judged.what == verdict::go) co_return std::move(judged.pass);
+    self->refuse(judged);
+}
+
+task<void> breaker_state::tell_result(std::shared_ptr<breaker_state> self, std::string probe, std::string_view how) {
+    engine::pause turn{self->object_.owner(), 0ms};
+    co_await turn;
+    auto const asked = clock::now();
+    std::string_view const keys[] = {self->object_.key()};
+    argument const words[] = {self->rules_, probe, how};
+    // It is worth trying for as long as the lease lives.
+    auto telling = self->object_.run(scripts::breaker_result, keys, words, {.within = self->how_.probe_lease});
+    auto const said = co_await std::move(telling);
+    self->adopt_reply(said, asked);
+}
+
+void breaker_state::settle(std::string const& probe, breaker_outcome how) noexcept {
+    if (!object_.owner()->same_process()) return;
+    if (probe == local_probe) return settle_local(how);
+    {
+        std::lock_guard const guard{mutex_};
+        no_probe_before_ = {};
+    }
+    std::string_view const word = how == breaker_outcome::ok ? "ok" : how == breaker_outcome::failed ? "failed" : "none";
+    try {
+        start(tell_result(shared_from_this(), probe, word), [](std::exception_ptr) {});
+    } catch (...) {
+        // Its lease ends by itself.
+    }
+}
+
+void breaker_state::settle_local(breaker_outcome how) noexcept {
+    object_.owner()->home().post([self = shared_from_this(), how] {
+        auto const before = self->status();
+        {
+            std::lock_guard const guard{self->mutex_};
+            self->local_probes_ = std::max(0, self->local_probes_ - 1);
+            auto& known = self->local_;
+            if (!self->is_local_ || known.state != circuit::half_open || how == breaker_outcome::none) return;
+            if (how == breaker_outcome::failed) {
+                known.state = circuit::open;
+                known.reopens = clock::now() + self->how_.recovery_timeout;
+            } else if (++self->local_successes_ >= self->how_.successes_to_close) {
+                known.state = circuit::closed;
+            } else {
+                return;
+            }
+            self->window_.clear();
+        }
+        self->changed(before);
+    });
+}
+
+// ---- what is known
+
+void breaker_state::begin() noexcept {
+    if (std::exchange(begun_, true)) return;
+    start(listen(object_.owner(), weak_from_this()), [](std::exception_ptr) {});
+}
+
+task<void> breaker_state::listen(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which) {
+    milliseconds rests = 100ms;
+    while (true) {
+        auto self = which.lock();
+        if (!self) co_return;
+        subscription_options how;
+        how.channel = self->object_.key();
+        how.kind = owner->is_cluster() ? subscription_kind::shard : subscription_kind::channel;
+        how.handler = [which](message const& one) {
+            if (auto const alive = which.lock()) alive->heard(one.payload);
+        };
+        how.on_gap = [which] {
+            if (auto const alive = which.lock()) start(look(alive), [](std::exception_ptr) {});
+        };
+        self.reset();
+        try {
+            auto opening = open_subscription(owner, std::move(how));
+            auto ear = co_await std::move(opening);
+            self = which.lock();
+            if (!self) co_return;
+            self->ear_ = std::move(ear);
+            // What happened before it was in force has not been told.
+            start(look(self), [](std::exception_ptr) {});
+            co_return;
+        } catch (cancelled_error const&) {
+            co_return;
+        } catch (unavailable_error const&) {
+        } catch (error const& problem) {
+            // Without pushes it learns with its reports, and by looking again after `max_age`.
+            log(log_level::error, fmt::format("no pushes for a circuit breaker: {}", problem.what()));
+            co_return;
+        }
+        engine::pause rest{owner, rests};
+        co_await rest;
+        rests = std::min(rests * 2, longest_retry);
+    }
+}
+
+void breaker_state::heard(std::string_view payload) noexcept {
+    // <state> <version> <since_ms> <wait_ms> <now_ms>
+    std::array<std::int64_t, 4> numbers{};
+    auto rest = payload;
+    auto const word = [&rest] {
+        auto const end = std::min(rest.find(' '), rest.size());
+        auto const found = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        return found;
+    };
+    auto const state = word();
+    for (auto& one : numbers) {
+        auto const text = word();
+        if (std::from_chars(text.data(), text.data() + text.size(), one).ec != std::errc{}) return;
+    }
+    auto const now = clock::now();
+    adopt({.state = parse(state), .version = static_cast<std::uint64_t>(numbers[0]), .reopens = now + milliseconds{numbers[2]}, .held = numbers[2] < 0, .heard = now}, {});
+}
+
+void breaker_state::adopt_reply(reply_view said, clock::time_point asked) noexcept {
+    try {
+        auto const wait = said[3].as<std::int64_t>();
+        adopt({.state = parse(said[0].text()), .version = said[1].as<std::uint64_t>(), .reopens = asked + milliseconds{wait}, .held = wait < 0, .heard = asked}, asked);
+    } catch (error const& problem) {
+        log(log_level::error, fmt::format("circuit breaker '{}': {}", object_.name(), problem.what()));
+    }
+}
+
+/// `asked`: before the question that this answers; nothing: it was pushed.
+void breaker_state::adopt(seen said, std::optional<clock::time_point> asked) noexcept {
+    auto const before = status();
+    {
+        std::lock_guard const guard{mutex_};
+        said.is_known = true;
+        // Older news that came late. But what was asked for since is how it is, even if the number is smaller: the server has forgotten.
+        if (said.version < server_.version && (!asked || *asked < server_.changed)) return;
+        bool const is_new = !server_.is_known || said.version != server_.version || said.state != server_.state;
+        said.changed = is_new ? clock::now() : server_.changed;
+        server_ = said;
+        bool const was_local = std::exchange(is_local_, false);
+        if (!is_new && !was_local) return;
+        no_probe_before_ = {};
+        if (was_local) local_ = {};
+    }
+    changed(before);
+}
+
+void breaker_state::go_local() noexcept {
+    auto const before = status();
+    {
+        std::lock_guard const guard{mutex_};
+        if (!std::exchange(is_local_, true)) {
+            local_ = server_;  // what was open stays so
+            local_.is_known = true;
+            local_probes_ = local_successes_ = 0;
+            if (local_.state == circuit::half_open) {
+                local_.state = circuit::open;
+                local_.reopens = clock::now();
+            }
+            local_.held = false;
+            if (server_.held) local_.reopens = clock::now() + how_.recovery_timeout;
+            if (!std::exchange(recovering_, true)) start(recover(object_.owner(), weak_from_this()), [](std::exception_ptr) {});
+        }
+        if (local_.state == circuit::closed && is_bad(how_, window_.sum(clock::now()))) {
+            local_.state = circuit::open;
+            local_.reopens = clock::now() + how_.recovery_timeout;
+            window_.clear();
+        }
+    }
+    changed(before);
+}
+
+/// The gate follows what is known; the counts are of one state only.
+void breaker_state::changed(circuit_status const& before) noexcept {
+    circuit_status now;
+    {
+        std::lock_guard const guard{mutex_};
+        now = status_here();
+        bool const is_other = before.state != now.state || (before.version != now.version && before.version != 0);
+        auto const generation = (gate_.load() >> 1U) + (is_other ? 1 : 0);
+        gate_.store(generation << 1U | (now.state == circuit::closed && effective().is_known ? 1U : 0U), std::memory_order_release);
+        if (is_other) {
+            for (auto& one : stripes_) one.ok = one.failed = 0;
+            pending_ = {};
+            sent_ = {};
+            window_.clear();
+            server_ok_ = server_failed_ = 0;
+        }
+    }
+    if (before.state == now.state || !how_.on_change) return;
+    try {
+        how_.on_change({.from = before.state, .to = now.state, .version = now.version, .local = now.local});
+    } catch (std::exception const& problem) {
+        log(log_level::error, fmt::format("the handler of circuit breaker '{}' threw: {}", object_.name(), problem.what()));
+    } catch (...) {
+        log(log_level::error, fmt::format("the handler of circuit breaker '{}' threw", object_.name()));
+    }
+}
+
+/// Throws where nothing was heard in this time.
+task<void> breaker_state::read(std::shared_ptr<breaker_state> self, milliseconds within) {
+    auto const asked = clock::now();
+    std::string_view const keys[] = {self->object_.key()};
+    argument const words[] = {self->rules_, self->session_, 0, 0, 0, 0, 0};
+    auto asking = self->object_.run(scripts::breaker_report, keys, words, {.within = within});
+    auto const said = co_await std::move(asking);
+    self->adopt_reply(said, asked);
+}
+
+task<void> breaker_state::look(std::shared_ptr<breaker_state> self) {
+    engine::pause turn{self->object_.owner(), 0ms};
+    co_await turn;
+    self->begin();
+    try {
+        auto reading = read(self, self->how_.server_timeout);
+        co_await std::move(reading);
+        co_return;
+    } catch (unavailable_error const&) {
+    } catch (timeout_error const&) {
+    }
+    self->go_local();
+}
+
+/// Until the server is heard again. A request waits for a connection, so this is no polling; but it does not wait for ever.
+task<void> breaker_state::recover(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which) {
+    milliseconds rests = 100ms;
+    while (true) {
+        engine::pause rest{owner, rests};
+        co_await rest;
+        rests = std::min(rests * 2, longest_retry);
+        auto self = which.lock();
+        if (!self) co_return;
+        try {
+            auto reading = read(self, 0ms);
+            co_await std::move(reading);
+        } catch (unavailable_error const&) {
+            continue;
+        } catch (timeout_error const&) {
+            continue;
+        } catch (server_error const&) {
+            continue;
+        }
+        std::lock_guard const guard{self->mutex_};
+        if (self->is_local_) continue;
+        self->recovering_ = false;
+        co_return;
+    }
+}
+
+// ---- reports
+
+void breaker_state::gather() noexcept {
+    is_due_.store(false);
+    is_urgent_.store(false);
+    outcome_counts found;
+    for (auto& one : stripes_) found += {.ok = one.ok.exchange(0), .failed = one.failed.exchange(0)};
+    if (found.all() == 0) return;
+    pending_ += found;
+    window_.add(found, clock::now());
+}
+
+task<void> breaker_state::report_later(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which) {
+    auto self = which.lock();
+    if (!self) co_return;
+    auto const interval = self->how_.report_interval;
+    self.reset();
+    // All of a fleet may have begun to count at the same moment.
+    engine::pause rest{owner, interval - interval * base::random_below(20) / 100};
+    co_await rest;
+    self = which.lock();
+    if (self) self->report_now();
+}
+
+void breaker_state::decide_if_local() noexcept {
+    bool is_local = false;
+    {
+        std::lock_guard const guard{mutex_};
+        is_local = is_local_;
+    }
+    if (is_local) go_local();
+}
+
+void breaker_state::report_now() noexcept {
+    again_ = true;
+    if (reporting_) {
+        // The one under way may have to wait for a server that is not there.
+        gather();
+        decide_if_local();
+    }
+    if (std::exchange(reporting_, true)) return;
+    try {
+        start(report(shared_from_this()), [self = shared_from_this()](std::exception_ptr) { self->reporting_ = false; });
+    } catch (...) {
+        reporting_ = false;
+    }
+}
+
+task<void> breaker_state::report(std::shared_ptr<breaker_state> self) {
+    while (std::exchange(self->again_, false)) {
+        bool is_silent = false;
+        try {
+            auto sending = send(self);
+            co_await std::move(sending);
+        } catch (unavailable_error const&) {
+            is_silent = true;
+        } catch (timeout_error const&) {
+            is_silent = true;
+        } catch (error const& problem) {
+            if (problem.reason() != errc::cancelled) log(log_level::error, problem.what());
+        }
+        if (is_silent) self->go_local();
+    }
+}
+
+/// In a turn: all that was counted up to now. Throws when the server does not have it.
+task<void> breaker_state::send(std::shared_ptr<breaker_state> self) {
+    self->begin();
+    self->gather();
+    self->decide_if_local();
+    // What was sent before and not answered, and what came since. Not what comes meanwhile: that is gathered for the next report.
+    for (int i = 0; i < 2; ++i) {
+        auto& sent = self->sent_;
+        if (sent.sequence == 0) {
+            if (self->pending_.all() == 0) co_return;
+            bool const bad = is_bad(self->how_, self->window_.sum(clock::now()), self->how_.quorum_of_reporters);
+            std::uint64_t version = 0;
+            {
+                std::lock_guard const guard{self->mutex_};
+                version = self->server_.version;
+            }
+            sent = {.sequence = ++self->sequence_, .version = version, .counts = std::exchange(self->pending_, {}), .is_bad = bad};
+        }
+        auto const sequence = sent.sequence;
+        auto const asked = clock::now();
+        std::string_view const keys[] = {self->object_.key()};
+        argument const words[] = {self->rules_, self->session_, sent.sequence, sent.version, sent.counts.ok, sent.counts.failed, sent.is_bad ? 1 : 0};
+        auto asking = self->object_.run(scripts::breaker_report, keys, words, {.within = self->how_.server_timeout});
+        auto const said = co_await std::move(asking);
+        if (self->sent_.sequence == sequence) self->sent_ = {};
+        self->server_ok_ = said[5].as<std::int64_t>();
+        self->server_failed_ = said[6].as<std::int64_t>();
+        self->adopt_reply(said, asked);
+    }
+}
+
+task<void> breaker_state::flush(std::shared_ptr<breaker_state> self) {
+    engine::pause turn{self->object_.owner(), 0ms};
+    co_await turn;
+    // One report at a time: those of a session follow one another.
+    while (std::exchange(self->reporting_, true)) {
+        engine::pause rest{self->object_.owner(), 1ms};
+        co_await rest;
+    }
+    struct end_of_report {
+        breaker_state& of;
+        ~end_of_report() {
+            of.object_.owner()->home().in_turn([this] {
+                of.reporting_ = false;
+                if (of.again_) of.report_now();
+            });
+        }
+    };
+    end_of_report const end{*self};
+    auto sending = send(self);
+    co_await std::move(sending);
+}
+
+task<void> breaker_state::set(std::shared_ptr<breaker_state> self, std::string_view to, std::int64_t span_ms) {
+    engine::pause turn{self->object_.owner(), 0ms};
+    co_await turn;
+    self->begin();
+    auto const asked = clock::now();
+    auto setting = self->object_.run(scripts::breaker_set, {self->rules_, to, span_ms});
+    auto const said = co_await std::move(setting);
+    self->adopt_reply(said, asked);
+}
+
+}  // namespace lockstep::detail

@@ -1,0 +1,417 @@
+#include <lockstep/rate_limiter.hpp>
+
+#include "base/names.hpp"
+#include "core/keyed.hpp"
+#include "lease/pause.hpp"
+#include "redis/command.hpp"
+#include "redis/slot.hpp"
+#include "scripts/all.hpp"
+#include "state/block_cache.hpp"
+#include "state/line.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <initializer_list>
+#include <unordered_set>
+
+// A decision is one call of the script of its algorithm (src/scripts/rate_*.lua, which have the rules); the scripts take any number of keys
+// of one slot. Who waits queues behind those of this process who want the same key, and asks when he is the first; then again when the time
+// that the server named is over. A bucket can be asked for a time in the near future, which then only has to come.
+
+namespace lockstep {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+constexpr std::int64_t ticks_per_us = 8;            // of rate_bucket.lua
+constexpr std::int64_t first_us = 1'700'000'000'000'000;
+constexpr microseconds furthest_reservation = 10s;  // also how much longer than needed a bucket stays empty when the server's clock is set back
+constexpr std::size_t most_keys = 1'000;
+
+/// The word for a bucket is short: keys of up to 30 bytes take 16 less.
+std::string_view kind_of(rate_limit_options const& how) {
+    switch (how.algorithm) {
+        case rate_algorithm::sliding_log: return how.together ? "hits_of" : "hits";
+        case rate_algorithm::sliding_window: return how.together ? "window_of" : "window";
+        case rate_algorithm::token_bucket: return how.together ? "rate_of" : "rate";
+    }
+    throw invalid_argument_error("algorithm: sliding_log, sliding_window or token_bucket");
+}
+
+void check(std::string_view name, rate_limit_options const& how) {
+    auto const refuse = [&](std::string const& what) { throw invalid_argument_error(fmt::format("rate limiter '{}': {}", name, what)); };
+    if (how.limit < 1 || how.limit > 1'000'000'000) refuse(fmt::format("the limit must be 1 to 10^9, not {}", how.limit));
+    if (how.per < 1ms || how.per > 366 * 24h) refuse(fmt::format("per must be 1 ms to 366 days, not {} us", how.per.count()));
+    if (how.limit > how.per.count()) refuse("the limit must be at most one for each microsecond");
+    if (how.algorithm == rate_algorithm::sliding_log && how.limit > 1'000'000) {
+        refuse(fmt::format("a log has room for 10^6 hits, not for {}; use token_bucket", how.limit));
+    }
+    if (how.burst < 0 || how.burst > 1'000'000'000) refuse(fmt::format("the burst must be 0 to 10^9, not {}", how.burst));
+    if (how.burst != 0 && how.algorithm != rate_algorithm::token_bucket) refuse("only a token_bucket has a burst");
+    auto const fills_us = static_cast<double>(how.burst) * static_cast<double>(how.per.count()) / static_cast<double>(how.limit);
+    if (fills_us > 10.0 * 366 * 86'400 * 1e6) refuse("a bucket must fill within 10 years; the burst is too large");
+    if (how.wait_limit.count() < 0) refuse("wait_limit must not be negative");
+    if (how.longest_block.count() < 0) refuse("longest_block must not be negative");
+}
+
+}  // namespace
+
+struct detail::limiter_state {
+    limiter_state(client& by, std::string_view name, rate_limit_options const& options)
+        : object(by, name, kind_of(options)), how(options), before(object.owner()->options().prefix + ":{"),
+          after(fmt::format("}}:{}:", object.kind())), encoded_name(base::encode_name(name)), blocked(options.block_cache, options.longest_block),
+          waiting_lines(std::make_shared<lines>(object.owner())) {
+        if (how.burst == 0) how.burst = how.limit;
+        interval = (how.per.count() * ticks_per_us + how.limit - 1) / how.limit;
+        furthest = std::min<std::int64_t>(interval * how.burst, furthest_reservation.count() * ticks_per_us);
+        ttl_ms = is_bucket() ? (interval * how.burst + furthest) / (1'000 * ticks_per_us) + 2 : how.per.count() / 500 + 2;
+    }
+
+    bool is_bucket() const noexcept { return how.algorithm == rate_algorithm::token_bucket; }
+    std::int64_t most() const noexcept { return is_bucket() ? how.burst : how.limit; }
+
+    /// `<prefix>:{<key>}:<kind>:<name>`, or with name and key exchanged: what stands in the braces decides the slot.
+    std::string key_for(std::string_view key) const {
+        auto const encoded = base::encode_name(key);
+        auto const& tag = how.together ? encoded_name : encoded;
+        auto const& rest = how.together ? encoded : encoded_name;
+        std::string made;
+        made.reserve(before.size() + tag.size() + after.size() + rest.size());
+        return made.append(before).append(tag).append(after).append(rest);
+    }
+    redis::command_terms terms_for(std::string_view full_key, bool once = false) const {
+        auto const& owner = *object.owner();
+        auto const slot = owner.is_cluster() ? static_cast<std::int16_t>(redis::key_slot(full_key)) : std::int16_t{-1};
+        return {.deadline = owner.deadline({}), .slot = slot, .repeatable = !once};
+    }
+    void check_cost(std::int64_t cost) const {
+        if (cost >= 1 && cost <= most()) return;
+        throw invalid_argument_error(fmt::format("rate limiter '{}': a cost must be 1 to {}, which is all that can be there, not {}", object.name(), most(), cost));
+    }
+
+    keyed object;
+    rate_limit_options how;
+    std::string before, after, encoded_name;
+    std::int64_t interval = 0;  ///< ticks
+    std::int64_t furthest = 0;  ///< ticks: a reservation
+    std::int64_t ttl_ms = 0;    ///< of a bucket, or a window
+    block_cache blocked;
+    std::shared_ptr<lines> waiting_lines;
+    std::atomic<std::uint64_t> asked{0}, allowed{0}, refused{0}, refused_locally{0};
+    std::atomic<std::size_t> waiting{0};
+};
+
+namespace {
+
+using state = std::shared_ptr<detail::limiter_state>;
+
+struct question {
+    std::int64_t cost = 1;
+    bool take = true;
+    std::int64_t ahead = 0;  ///< ticks
+};
+
+/// For keys of one slot.
+task<reply> ask(detail::limiter_state& of, std::span<std::string_view const> keys, question const& what) {
+    auto const run = [&](scripts::script const& script, std::initializer_list<detail::argument> words) {
+        return redis::run_script(of.object.owner()->way(), script, keys, {words.begin(), words.size()}, of.terms_for(keys.front()));
+    };
+    of.asked.fetch_add(1, std::memory_order_relaxed);
+    int const take = what.take ? 1 : 0;
+    if (of.is_bucket()) {
+        if (what.cost == 1 && what.take && what.ahead == 0) return run(scripts::rate_bucket, {of.interval, of.how.burst, of.ttl_ms});
+        return run(scripts::rate_bucket, {of.interval, of.how.burst, of.ttl_ms, what.cost, take, what.ahead});
+    }
+    if (of.how.algorithm == rate_algorithm::sliding_log) return run(scripts::rate_log, {what.cost, take, of.how.limit, of.how.per.count()});
+    return run(scripts::rate_window, {what.cost, take, of.how.limit, of.how.per.count(), of.ttl_ms});
+}
+
+/// What was said of the key with this index. `retry_after` is also there when it was allowed: how long a reservation has to wait.
+rate_decision read(detail::limiter_state const& of, reply_view said, std::size_t index, question const& what) {
+    auto const number = [&](std::size_t i) { return said[i].as<std::int64_t>(); };
+    rate_decision made{.allowed = number(0) == 1, .limit = of.most(), .at = std::chrono::system_clock::time_point{microseconds{number(1)}}};
+    if (!of.is_bucket()) {
+        made.remaining = number(2 + 3 * index);
+        made.retry_after = microseconds{number(3 + 3 * index)};
+        made.reset = microseconds{number(4 + 3 * index)};
+        return made;
+    }
+    auto const in_us = [](std::int64_t ticks) { return microseconds{(std::max<std::int64_t>(ticks, 0) + ticks_per_us - 1) / ticks_per_us}; };
+    auto const missing = number(2 + index);
+    auto const full = of.interval * of.how.burst;
+    made.remaining = std::max<std::int64_t>(full - missing, 0) / of.interval;
+    made.retry_after = in_us(missing + (made.allowed && what.take ? 0 : of.interval * what.cost) - full);
+    made.reset = in_us(missing);
+    return made;
+}
+
+void count(detail::limiter_state& of, rate_decision const& made) noexcept {
+    (made.allowed ? of.allowed : of.refused).fetch_add(1, std::memory_order_relaxed);
+}
+
+task<rate_decision> decided(rate_decision made) { co_return made; }
+
+/// `key`: the user's, to remember a refusal by; `sent`: before the question.
+task<rate_decision> decision(state of, task<reply> answer, std::string key, std::int64_t cost, clock::time_point sent) {
+    auto const said = co_await std::move(answer);
+    auto const made = read(*of, said, 0, {.cost = cost});
+    count(*of, made);
+    if (!made.allowed) of->blocked.add(key, cost, made, sent);
+    co_return made;
+}
+
+task<rate_decision> look(state of, task<reply> answer, question what) {
+    auto const said = co_await std::move(answer);
+    co_return read(*of, said, 0, what);
+}
+
+task<std::vector<rate_decision>> decisions(state of, task<reply> answer, std::size_t keys, question what) {
+    auto const said = co_await std::move(answer);
+    std::vector<rate_decision> made;
+    made.reserve(keys);
+    for (std::size_t i = 0; i < keys; ++i) {
+        made.push_back(read(*of, said, i, what));
+        count(*of, made.back());
+    }
+    co_return made;
+}
+
+task<rate_decision> try_one(state const& of, std::string_view key, std::int64_t cost) {
+    auto const now = clock::now();
+    if (auto const known = of->blocked.find(key, cost, now)) {
+        of->refused.fetch_add(1, std::memory_order_relaxed);
+        of->refused_locally.fetch_add(1, std::memory_order_relaxed);
+        return decided(*known);
+    }
+    auto const full_key = of->key_for(key);
+    std::string_view const keys[] = {full_key};
+    return decision(of, ask(*of, keys, {.cost = cost}), std::string{key}, cost, now);
+}
+
+struct turn_answer {
+    rate_decision made{};
+    std::int64_t brought_to = 0;  ///< ticks: the bucket, by this
+};
+
+/// A place in a bucket that was taken for later. Given back, if it still can be, unless it is used.
+class reservation {
+public:
+    reservation(state of, std::string key, std::int64_t cost, std::int64_t brought_to)
+        : of_(std::move(of)), key_(std::move(key)), cost_(cost), brought_to_(brought_to) {}
+    reservation(reservation const&) = delete;
+    ~reservation() {
+        if (!of_ || !of_->object.owner()->same_process()) return;
+        try {
+            std::string_view const keys[] = {key_};
+            detail::argument const words[] = {brought_to_, of_->interval * cost_};
+            // Once: sent again it could give back what another has taken meanwhile.
+            auto request = redis::run_script(of_->object.owner()->way(), scripts::rate_return, keys, words, of_->terms_for(key_, true));
+            start(std::move(request), [](std::exception_ptr, std::optional<reply>) {});
+        } catch (...) {
+            // It is lost then, as that of a program that dies.
+        }
+    }
+    void use() noexcept { of_.reset(); }
+
+private:
+    state of_;
+    std::string key_;
+    std::int64_t cost_;
+    std::int64_t brought_to_;
+};
+
+class waiting_count {
+public:
+    explicit waiting_count(state of) noexcept : of_(std::move(of)) { of_->waiting.fetch_add(1, std::memory_order_relaxed); }
+    waiting_count(waiting_count const&) = delete;
+    ~waiting_count() { of_->waiting.fetch_sub(1, std::memory_order_relaxed); }
+
+private:
+    state of_;
+};
+
+/// One question of somebody who waits.
+task<turn_answer> ask_for_turn(state of, std::string full_key, std::int64_t cost, clock::time_point until) {
+    question what{.cost = cost};
+    if (of->is_bucket()) {
+        auto const left = std::chrono::floor<microseconds>(std::min<clock::duration>(until - std::min(until, clock::now()), furthest_reservation));
+        what.ahead = std::min(left.count() * ticks_per_us, of->furthest);
+    }
+    std::string_view const keys[] = {full_key};
+    auto asking = ask(*of, keys, what);
+    auto const said = co_await std::move(asking);
+    turn_answer answer{.made = read(*of, said, 0, what)};
+    if (of->is_bucket()) answer.brought_to = (said[1].as<std::int64_t>() - first_us) * ticks_per_us + said[2].as<std::int64_t>();
+    co_return answer;
+}
+
+/// It was allowed; goes on when its time has come.
+task<rate_decision> take_turn(state of, std::string full_key, std::int64_t cost, turn_answer given) {
+    auto made = given.made;
+    if (made.retry_after.count() > 0) {
+        reservation mine{of, std::move(full_key), cost, given.brought_to};
+        engine::pause rest{of->object.owner(), std::chrono::ceil<milliseconds>(made.retry_after)};
+        co_await rest;
+        mine.use();
+        made.retry_after = microseconds{0};
+    }
+    count(*of, made);
+    co_return made;
+}
+
+task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, clock::time_point until) {
+    waiting_count const counted{of};
+    auto const owner = of->object.owner();
+    auto const full_key = of->key_for(key);
+    engine::pause turn{owner, 0ms};
+    co_await turn;
+    turn_answer given{.made = {.limit = of->most()}};
+    auto const& made = given.made;
+    // A bucket keeps those who ask in order by itself, however many ask at once, and needs the line only when it has none of its near future left.
+    if (of->is_bucket() && !of->waiting_lines->has(key)) {
+        auto asking = ask_for_turn(of, full_key, cost, until);
+        given = co_await std::move(asking);
+    }
+    if (!made.allowed && clock::now() + made.retry_after <= until) {
+        detail::place mine{of->waiting_lines, key, until};
+        co_await mine;
+        while (mine.is_first()) {
+            // A place in a bucket can be had that much earlier than its time comes. A moment more than needed, so that it is not asked for in vain.
+            auto const early = of->is_bucket() ? microseconds{of->furthest / ticks_per_us} : microseconds{0};
+            auto const rests = std::chrono::ceil<milliseconds>(std::max(made.retry_after - early, microseconds{0}));
+            if (rests.count() > 0) {
+                engine::pause rest{owner, rests};
+                co_await rest;
+            }
+            auto asking = ask_for_turn(of, full_key, cost, until);
+            given = co_await std::move(asking);
+            if (made.allowed || clock::now() + made.retry_after > until) break;
+        }
+    }
+    if (!made.allowed) {
+        count(*of, made);
+        co_return made;
+    }
+    auto taking = take_turn(of, full_key, cost, given);
+    co_return co_await std::move(taking);
+}
+
+task<rate_decision> wait_within_limit(state of, std::string key, std::int64_t cost) {
+    auto const limit = of->how.wait_limit;
+    auto const until = limit.count() == 0 ? clock::time_point::max() : clock::now() + limit;
+    auto waiting = wait_for_turn(of, key, cost, until);
+    auto const made = co_await std::move(waiting);
+    if (!made.allowed) {
+        throw timeout_error(fmt::format("rate limiter '{}': the turn of '{}' does not come within {} ms", of->object.name(), key, limit.count()));
+    }
+    co_return made;
+}
+
+task<void> forget(state of, std::string key, std::string full_key) {
+    detail::argument const words[] = {"UNLINK", full_key};
+    auto request = redis::run_command(of->object.owner()->way(), words, of->terms_for(full_key));
+    co_await std::move(request);
+    of->blocked.remove(key);
+}
+
+}  // namespace
+
+rate_limiter::rate_limiter(client& by, std::string_view name, rate_limit_options const& options) {
+    check(name, options);
+    state_ = std::make_shared<detail::limiter_state>(by, name, options);
+}
+
+rate_decision rate_limiter::try_acquire(std::string_view key, std::int64_t cost, std::stop_token token) {
+    state_->object.require_blocking();
+    return sync_wait(async_try_acquire(key, cost), std::move(token));
+}
+task<rate_decision> rate_limiter::async_try_acquire(std::string_view key, std::int64_t cost) {
+    state_->object.require_usable();
+    state_->check_cost(cost);
+    return try_one(state_, key, cost);
+}
+
+std::vector<rate_decision> rate_limiter::try_acquire_all(std::span<std::string_view const> keys, std::int64_t cost, std::stop_token token) {
+    state_->object.require_blocking();
+    return sync_wait(async_try_acquire_all(keys, cost), std::move(token));
+}
+task<std::vector<rate_decision>> rate_limiter::async_try_acquire_all(std::span<std::string_view const> keys, std::int64_t cost) {
+    state_->object.require_usable();
+    state_->check_cost(cost);
+    auto const different = std::unordered_set<std::string_view>(keys.begin(), keys.end()).size();
+    if (keys.empty() || keys.size() > most_keys || different != keys.size()) {
+        throw invalid_argument_error(fmt::format("rate limiter '{}': 1 to {} different keys at once, not {}", state_->object.name(), most_keys,
+                                                 different == keys.size() ? fmt::to_string(keys.size()) : "one twice"));
+    }
+    if (!state_->how.together) {
+        std::vector<task<rate_decision>> each;
+        each.reserve(keys.size());
+        for (auto const key : keys) each.push_back(try_one(state_, key, cost));
+        return when_all(std::move(each));
+    }
+    std::vector<std::string> full_keys;
+    full_keys.reserve(keys.size());
+    for (auto const key : keys) full_keys.push_back(state_->key_for(key));
+    std::vector<std::string_view> const views(full_keys.begin(), full_keys.end());
+    question const what{.cost = cost};
+    return decisions(state_, ask(*state_, views, what), keys.size(), what);
+}
+
+rate_decision rate_limiter::acquire(std::string_view key, std::int64_t cost, std::stop_token token) {
+    state_->object.require_blocking();
+    return sync_wait(async_acquire(key, cost), std::move(token));
+}
+task<rate_decision> rate_limiter::async_acquire(std::string_view key, std::int64_t cost) {
+    state_->object.require_usable();
+    state_->check_cost(cost);
+    static_cast<void>(base::encode_name(key));
+    return wait_within_limit(state_, std::string{key}, cost);
+}
+
+rate_decision rate_limiter::wait_until_steady(std::string_view key, std::int64_t cost, clock::time_point until, std::stop_token token) {
+    state_->object.require_blocking();
+    return sync_wait(async_wait_until_steady(key, cost, until), std::move(token));
+}
+task<rate_decision> rate_limiter::async_wait_until_steady(std::string_view key, std::int64_t cost, clock::time_point until) {
+    if (until <= clock::now()) return async_try_acquire(key, cost);
+    state_->object.require_usable();
+    state_->check_cost(cost);
+    static_cast<void>(base::encode_name(key));
+    return wait_for_turn(state_, std::string{key}, cost, until);
+}
+
+rate_decision rate_limiter::peek(std::string_view key, std::int64_t cost, std::stop_token token) const {
+    state_->object.require_blocking();
+    return sync_wait(async_peek(key, cost), std::move(token));
+}
+task<rate_decision> rate_limiter::async_peek(std::string_view key, std::int64_t cost) const {
+    state_->object.require_usable();
+    state_->check_cost(cost);
+    auto const full_key = state_->key_for(key);
+    std::string_view const keys[] = {full_key};
+    question const what{.cost = cost, .take = false};
+    return look(state_, ask(*state_, keys, what), what);
+}
+
+void rate_limiter::reset(std::string_view key, std::stop_token token) {
+    state_->object.require_blocking();
+    sync_wait(async_reset(key), std::move(token));
+}
+task<void> rate_limiter::async_reset(std::string_view key) {
+    state_->object.require_usable();
+    return forget(state_, std::string{key}, state_->key_for(key));
+}
+
+rate_limiter_statistics rate_limiter::statistics() const {
+    auto const& of = *state_;
+    return {.asked = of.asked, .allowed = of.allowed, .refused = of.refused, .refused_locally = of.refused_locally, .blocked_keys = of.blocked.size(), .waiting = of.waiting};
+}
+
+}  // namespace lockstep

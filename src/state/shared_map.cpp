@@ -1,0 +1,215 @@
+#include <lockstep/shared_map.hpp>
+
+#include "scripts/all.hpp"
+#include "state/state_object.hpp"
+#include "state/watching.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+namespace lockstep::detail {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+class shared_map_state final : public state_object {
+public:
+    shared_map_state(client& by, std::string_view name, shared_map_options const& options)
+        : state_object(by, name, "map"), how(options), about(key_of("about")) {
+        require_time(*this, "ttl", how.ttl, 0ms);
+        require_time(*this, "retention", how.retention, 1ms);
+    }
+
+    shared_map_options how;
+    std::string about;  ///< the other key
+};
+
+namespace {
+
+using state = std::shared_ptr<shared_map_state const>;
+using fields = raw_shared_map::fields;
+using edit = raw_shared_map::edit;
+using outcome = raw_shared_map::outcome;
+
+/// '<version> <bytes>'.
+raw_value parse(shared_map_state const& at, std::string_view text) {
+    raw_value made;
+    auto const end = text.data() + text.size();
+    auto const [rest, problem] = std::from_chars(text.data(), end, made.version);
+    if (problem != std::errc{} || rest == end || *rest != ' ') throw_unexpected_answer(at);
+    made.bytes.assign(rest + 1, end);
+    return made;
+}
+
+struct picture {
+    std::uint64_t version = 0;  ///< of the map
+    fields all;
+};
+
+task<picture> run_look(state at, std::string what, std::vector<std::string> names) {
+    std::string_view const keys[] = {at->key(), at->about};
+    std::vector<argument> words{what};
+    words.insert(words.end(), names.begin(), names.end());
+    auto asking = at->run(scripts::map_read, keys, words, {});
+    auto const said = co_await std::move(asking);
+    if (said.size() % 2 != 1) throw_unexpected_answer(*at);
+    picture made{.version = static_cast<std::uint64_t>(said[0].integer()), .all = {}};
+    auto next = ++said.begin();
+    for (auto left = said.size() - 1; left > 0; left -= 2) {
+        std::string name{(*next++).text()};
+        made.all.insert_or_assign(std::move(name), parse(*at, (*next++).text()));
+    }
+    co_return made;
+}
+
+task<fields> run_read(state at, std::string what, std::vector<std::string> names) {
+    auto looking = run_look(std::move(at), std::move(what), std::move(names));
+    auto found = co_await std::move(looking);
+    co_return std::move(found.all);
+}
+
+task<outcome> run_change(state at, std::string what, std::vector<edit> edits, write_options how) {
+    change request{.script = &scripts::map_change,
+                   .keys = {at->key(), at->about},
+                   .words = {at->rules(at->how.retention), std::to_string(at->how.ttl.count()), std::to_string(how.fence), std::move(what)}};
+    for (auto& one : edits) {
+        request.words.push_back(one.bytes ? "set" : "erase");
+        request.words.push_back(std::move(one.field));
+        request.words.push_back(one.expected ? std::to_string(*one.expected) : std::string{});
+        request.words.push_back(std::move(one.bytes).value_or(std::string{}));
+    }
+    auto changing = change_once(at, std::move(request));
+    auto const said = co_await std::move(changing);
+    auto const word = said[0].text();
+    auto const number = static_cast<std::uint64_t>(said[1].integer());
+    if (word == "changed" && said.size() == 4) co_return outcome{number, static_cast<std::uint64_t>(said[3].integer())};
+    if (word == "conflict") co_return outcome{};
+    if (word != "stale") throw_unexpected_answer(*at);
+    throw stale_fence_error(fmt::format("map '{}': the fence {} is stale: it was written with {}", at->name(), how.fence, number));
+}
+
+task<std::uint64_t> run_size(state at) {
+    auto asking = at->command({"HLEN", at->key()});
+    auto const said = co_await std::move(asking);
+    co_return static_cast<std::uint64_t>(said.integer());
+}
+
+void check(shared_map_state const& at, write_options const& how) {
+    if (how.fence > 9'000'000'000'000'000) throw invalid_argument_error(fmt::format("map '{}': a fence is at most 9*10^15", at.name()));
+    if (how.ttl.count() >= 0) throw invalid_argument_error(fmt::format("map '{}': a field has no ttl of its own; the map's options have one", at.name()));
+    at.require_usable();
+}
+
+// ---- watching
+
+class map_watch final : public watch_state {
+public:
+    using handler = std::function<void(std::string const&, std::optional<raw_value> const&)>;
+    map_watch(state at, handler told) : watch_state(at), at_(std::move(at)), handler_(std::move(told)) {}
+
+private:
+    struct known {
+        std::uint64_t version = 0;
+        bool is_there = true;
+    };
+
+    void heard(std::string_view payload) noexcept override {
+        std::uint64_t version = 0;
+        std::size_t length = 0;
+        auto const end = payload.data() + payload.size();
+        auto const [rest, problem] = std::from_chars(payload.data(), end, version);
+        if (problem != std::errc{} || end - rest < 3 || (rest[1] != '=' && rest[1] != '-')) return look();
+        auto const [name, bad] = std::from_chars(rest + 2, end, length);
+        if (bad != std::errc{} || static_cast<std::size_t>(end - name) < length + 1) return look();
+        std::string field(name + 1, length);
+        if (rest[1] == '-') return tell(std::move(field), version, std::nullopt);
+        tell(std::move(field), version, raw_value{std::string(name + 1 + length, end), version});
+    }
+
+    task<void> look_once() override { return read(std::static_pointer_cast<map_watch>(shared_from_this())); }
+
+    static task<void> read(std::shared_ptr<map_watch> self) {
+        // An unchanged map is not read again.
+        auto asking = run_look(self->at_, "version", {});
+        auto const now = co_await std::move(asking);
+        if (self->begun_ && now.version <= self->seen_) {
+            self->forget_erased();
+            co_return;
+        }
+        auto looking = run_look(self->at_, "all", {});
+        auto const found = co_await std::move(looking);
+        self->compare(found);
+    }
+
+    void compare(picture const& found) noexcept {
+        begun_ = true;
+        seen_ = std::max(seen_, found.version);
+        for (auto const& [field, value] : found.all) tell(field, value.version, value);
+        std::vector<std::string> gone;
+        for (auto const& [field, one] : known_) {
+            // What was heard of since the look is younger than it.
+            if (one.is_there && one.version <= found.version && !found.all.contains(field)) gone.push_back(field);
+        }
+        for (auto& field : gone) tell(std::move(field), found.version, std::nullopt);
+        forget_erased();
+    }
+    void forget_erased() noexcept {
+        std::erase_if(known_, [](auto const& one) { return !one.second.is_there; });
+    }
+
+    void tell(std::string field, std::uint64_t version, std::optional<raw_value> const& now) noexcept {
+        auto const found = known_.find(field);
+        // An erased field has no later version than the look that did not find it.
+        if (found != known_.end() && (version < found->second.version || (version == found->second.version && now))) return;
+        bool const was_there = found != known_.end() && found->second.is_there;
+        // Erased ones are remembered as long as a look that may still show them is under way.
+        if (now || is_looking()) {
+            known_.insert_or_assign(field, known{version, now.has_value()});
+        } else {
+            known_.erase(field);
+        }
+        if (now || was_there) guarded([&] { handler_(field, now); });
+    }
+
+    state at_;
+    handler handler_;
+    std::map<std::string, known, std::less<>> known_;
+    std::uint64_t seen_ = 0;
+    bool begun_ = false;
+};
+
+}  // namespace
+
+raw_shared_map::raw_shared_map(client& by, std::string_view name, shared_map_options const& options)
+    : state_(std::make_shared<shared_map_state const>(by, name, options)) {}
+
+void raw_shared_map::require_blocking() const { state_->require_blocking(); }
+
+task<fields> raw_shared_map::read(std::optional<std::vector<std::string>> names) const {
+    state_->require_usable();
+    if (!names) return run_read(state_, "all", {});
+    return run_read(state_, "some", *std::move(names));
+}
+task<outcome> raw_shared_map::change(std::vector<edit> edits, write_options how) const {
+    check(*state_, how);
+    return run_change(state_, "change", std::move(edits), how);
+}
+task<outcome> raw_shared_map::clear(write_options how) const {
+    check(*state_, how);
+    return run_change(state_, "clear", {}, how);
+}
+task<std::uint64_t> raw_shared_map::size() const {
+    state_->require_usable();
+    return run_size(state_);
+}
+task<watching> raw_shared_map::watch(std::function<void(std::string const&, std::optional<raw_value> const&)> handler) const {
+    state_->require_usable();
+    if (!handler) throw invalid_argument_error(fmt::format("map '{}': the watch has no handler", state_->name()));
+    return watch_state::begin(std::make_shared<map_watch>(state_, std::move(handler)));
+}
+
+}  // namespace lockstep::detail

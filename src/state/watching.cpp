@@ -1,0 +1,112 @@
+#include "state/watching.hpp"
+
+#include "base/random.hpp"
+#include "core/subscription.hpp"
+#include "lease/pause.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+namespace lockstep {
+namespace detail {
+
+using std::chrono::milliseconds;
+
+void watch_state::stop() noexcept {
+    stopped_ = true;
+    ear_.unsubscribe();
+    std::lock_guard const guard{running_};  // until the handler has returned
+}
+
+void watch_state::guarded(std::function<void()> const& call) noexcept {
+    std::lock_guard const guard{running_};
+    if (stopped_) return;
+    try {
+        call();
+    } catch (std::exception const& problem) {
+        log(log_level::error, fmt::format("the handler of {} '{}' threw: {}", what_->kind(), what_->name(), problem.what()));
+    } catch (...) {
+        log(log_level::error, fmt::format("the handler of {} '{}' threw", what_->kind(), what_->name()));
+    }
+}
+
+task<subscription> watch_state::listen() {
+    auto const weak = weak_from_this();
+    subscription_options how;
+    how.channel = what_->key();
+    how.kind = what_->owner()->is_cluster() ? subscription_kind::shard : subscription_kind::channel;
+    how.handler = [weak](message const& what) {
+        if (auto const self = weak.lock()) self->heard(what.payload);
+    };
+    how.on_gap = [weak] {
+        if (auto const self = weak.lock()) self->look();
+    };
+    return open_subscription(what_->owner(), std::move(how));
+}
+
+void watch_state::look() noexcept {
+    again_ = true;
+    if (stopped_ || std::exchange(looking_, true)) return;
+    start(look_until_done(shared_from_this()), [self = shared_from_this()](std::exception_ptr problem) {
+        self->looking_ = false;
+        // It looks again after the next message or gap, and in a minute.
+        if (problem && !self->stopped_) log(log_level::warning, fmt::format("{} '{}' could not be looked at", self->what_->kind(), self->what_->name()));
+    });
+}
+
+task<void> watch_state::look_until_done(std::shared_ptr<watch_state> self) {
+    while (std::exchange(self->again_, false) && !self->stopped_) {
+        auto looking = self->look_once();
+        co_await std::move(looking);
+    }
+}
+
+task<void> watch_state::look_now_and_then(std::shared_ptr<core> owner, std::weak_ptr<watch_state> which) {
+    while (true) {
+        engine::pause rest{owner, milliseconds{45'000 + base::random_below(30'000)}};
+        co_await rest;
+        auto const self = which.lock();
+        if (!self || self->stopped_) co_return;
+        self->look();
+    }
+}
+
+task<watching> watch_state::begin(std::shared_ptr<watch_state> self) {
+    watching made{self};  // ended if this does not come to its end
+    auto listening = self->listen();
+    self->ear_ = co_await std::move(listening);
+    self->looking_ = true;  // what is heard meanwhile may ask for another look
+    auto first = self->look_once();
+    try {
+        co_await std::move(first);
+    } catch (...) {
+        self->looking_ = false;
+        throw;
+    }
+    self->looking_ = false;
+    if (self->again_) self->look();
+    start(look_now_and_then(self->what_->owner(), self), [](std::exception_ptr) {});
+    co_return made;
+}
+
+}  // namespace detail
+
+watching::watching(std::shared_ptr<detail::watch_state> state) noexcept : state_(std::move(state)) {}
+watching& watching::operator=(watching&& other) noexcept {
+    if (this == &other) return *this;
+    stop();
+    state_ = std::exchange(other.state_, nullptr);
+    return *this;
+}
+watching::~watching() { stop(); }
+
+void watching::stop() noexcept {
+    if (auto const state = std::exchange(state_, nullptr)) state->stop();
+}
+
+}  // namespace lockstep

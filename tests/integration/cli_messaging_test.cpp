@@ -1,0 +1,145 @@
+// The sub-commands of `lockstep` for messages and state: queue, publish, subscribe, value, limit; and how ls shows them.
+
+#include "cli_support.hpp"
+
+#include <lockstep/circuit_breaker.hpp>
+#include <lockstep/monitor.hpp>
+#include <lockstep/queue.hpp>
+#include <lockstep/shared_value.hpp>
+#include <lockstep/stream.hpp>
+
+#include <boost/json.hpp>
+
+#include <csignal>
+#include <map>
+
+namespace lockstep::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class cli_messaging : public cli {
+protected:
+    client by{server.url()};
+};
+
+TEST_F(cli_messaging, pushes_and_pops_in_order) {
+    EXPECT_EQ(run({"queue", "pop", "-n", "q"}).code, 1);
+    EXPECT_EQ(run({"queue", "push", "q", "one", "two", "three"}).code, 0);
+    EXPECT_EQ(run({"queue", "push", "--priority", "5", "q", "first"}).code, 0);
+    EXPECT_EQ(run({"queue", "push", "--delay", "1h", "q", "much later"}).code, 0);
+    EXPECT_THAT(run({"queue", "count", "q"}).text, HasSubstr("4        1     0     0"));
+    EXPECT_EQ(run({"queue", "pop", "q"}).text, "first\n");
+    EXPECT_EQ(run({"queue", "pop", "--most", "2", "q"}).text, "one\ntwo\n");
+    auto const item = boost::json::parse(run({"--json", "queue", "pop", "q"}).text);
+    EXPECT_EQ(item.at("value"), "three");
+    EXPECT_EQ(item.at("deliveries"), 1);
+    EXPECT_EQ(run({"queue", "pop", "-w", "20ms", "q"}).code, 1);
+    EXPECT_EQ(run({"queue", "push", "q"}).code, 64) << "nothing to push";
+    EXPECT_EQ(run({"queue", "push", "--key", "k", "q", "a", "b"}).code, 64);
+}
+
+TEST_F(cli_messaging, pushes_lines_and_leaves_out_what_is_there_already) {
+    auto pushing = begin({"queue", "push", "--lines", "q"});
+    pushing.write_line("a b");
+    pushing.write_line("c");
+    pushing.close_input();
+    EXPECT_EQ(pushing.wait()->code, 0);
+    EXPECT_EQ(run({"queue", "pop", "--most", "2", "q"}).text, "a b\nc\n");
+    EXPECT_EQ(run({"queue", "push", "--key", "k", "q", "x"}).text, "");
+    EXPECT_THAT(run({"queue", "push", "--key", "k", "q", "y"}).text, HasSubstr("same key"));
+    EXPECT_EQ(run({"queue", "pop", "-n", "--most", "0", "q"}).text, "x\n");
+}
+
+TEST_F(cli_messaging, waits_for_an_item_and_leaves_nothing_when_it_is_interrupted) {
+    auto waiting = begin({"queue", "pop", "q"});
+    queue<std::string> mine{by, "q"};
+    ASSERT_TRUE(eventually([&] { return server.must({"EXISTS", "lockstep:{q}:queue:waiting"}).integer == 1; }));
+    mine.enqueue("news");
+    EXPECT_EQ(waiting.read_line(), "news");
+    EXPECT_EQ(waiting.wait()->code, 0);
+    auto interrupted = begin({"queue", "pop", "q"});
+    ASSERT_TRUE(eventually([&] { return server.must({"EXISTS", "lockstep:{q}:queue:waiting"}).integer == 1; }));
+    interrupted.kill(SIGINT);
+    EXPECT_EQ(interrupted.wait()->code, 128 + SIGINT);
+    EXPECT_TRUE(eventually([&] { return server.must({"EXISTS", "lockstep:{q}:queue:waiting"}).integer == 0; }));
+}
+
+TEST_F(cli_messaging, shows_and_revives_dead_letters) {
+    queue<std::string> mine{by, "q", {.max_deliveries = 1}};
+    mine.enqueue("bad");
+    mine.dequeue()->nack({}, "it does not work");
+    EXPECT_THAT(run({"queue", "dead", "q"}).text, AllOf(HasSubstr("bad"), HasSubstr("it does not work")));
+    EXPECT_EQ(run({"queue", "dead", "--requeue", "all", "q"}).text, "1 requeued\n");
+    EXPECT_EQ(run({"queue", "dead", "--drop", "all", "q"}).code, 1) << "none is left";
+    EXPECT_EQ(run({"queue", "pop", "q"}).text, "bad\n");
+}
+
+TEST_F(cli_messaging, publishes_to_those_who_listen) {
+    EXPECT_EQ(run({"publish", "shop", "orders", "nobody"}).code, 1);
+    auto listening = begin({"subscribe", "--most", "1", "shop", "orders"});
+    auto all = begin({"subscribe", "--pattern", "--most", "1", "shop", "ord*"});
+    ASSERT_TRUE(eventually([&] { return boost::json::parse(run({"--json", "publish", "shop", "other", "x"}).text).at("listeners") == 0 && server.must({"PUBSUB", "NUMPAT"}).integer == 1 &&
+                                        !server.must({"PUBSUB", "CHANNELS", "lockstep:{orders}*"}).elements.empty(); }));
+    EXPECT_EQ(run({"publish", "shop", "orders", "7"}).code, 0);
+    EXPECT_EQ(listening.read_line(), "7");
+    EXPECT_EQ(all.read_line(), "orders 7");
+    EXPECT_EQ(listening.wait()->code, 0);
+    EXPECT_EQ(all.wait()->code, 0);
+}
+
+TEST_F(cli_messaging, shares_values) {
+    EXPECT_EQ(run({"value", "get", "v"}).code, 1);
+    EXPECT_EQ(run({"value", "set", "v", "blue"}).code, 0);
+    EXPECT_EQ(run({"value", "get", "v"}).text, "blue\n");
+    EXPECT_EQ(run({"value", "set", "--version", "0", "v", "red"}).code, 1) << "there is one";
+    auto const version = boost::json::parse(run({"--json", "value", "get", "v"}).text).at("version").as_string();
+    EXPECT_EQ(run({"value", "set", "--version", std::string{version}, "v", "red"}).code, 0);
+    EXPECT_EQ(run({"value", "set", "--fence", "10", "v", "by ten"}).code, 0);
+    EXPECT_EQ(run({"value", "set", "--fence", "9", "v", "by nine"}).code, 75);
+    auto watching = begin({"value", "watch", "v"});
+    EXPECT_EQ(watching.read_line(), "by ten");
+    shared_value<std::string>{by, "v"}.set("by ten, again", {.fence = 10});
+    EXPECT_EQ(watching.read_line(), "by ten, again");
+    watching.kill(SIGTERM);
+    EXPECT_EQ(watching.wait()->code, 128 + SIGTERM);
+    EXPECT_EQ(run({"value", "erase", "v"}).code, 0);
+    EXPECT_EQ(run({"value", "erase", "v"}).code, 1);
+}
+
+TEST_F(cli_messaging, limits) {
+    for (auto const* const algorithm : {"log", "window", "bucket"}) {
+        std::vector<std::string> const words{"limit", "--limit", "2", "--per", "1h", "--algorithm", algorithm, std::string{"l-"} + algorithm, "me"};
+        EXPECT_EQ(run(words).code, 0);
+        EXPECT_EQ(run(words).code, 0);
+        auto const refused = run(words);
+        EXPECT_EQ(refused.code, 1);
+        EXPECT_THAT(refused.text, HasSubstr("over the limit"));
+    }
+    EXPECT_EQ(run({"limit", "--limit", "1", "--per", "50ms", "--algorithm", "bucket", "l", "me"}).code, 0);
+    EXPECT_EQ(run({"limit", "--limit", "1", "--per", "50ms", "--algorithm", "bucket", "-w", "20s", "l", "me"}).code, 0) << "its turn comes";
+    EXPECT_EQ(run({"limit", "--limit", "1", "--cost", "2", "l", "me"}).code, 64);
+}
+
+TEST_F(cli_messaging, shows_in_ls_what_is_there) {
+    queue<std::string> mine{by, "jobs"};
+    mine.enqueue("one");
+    mine.enqueue("two");
+    auto const item = mine.dequeue();
+    shared_value<int>{by, "colour"}.set(7);
+    stream{by, "log"}.add({{"a", "b"}});
+    circuit_breaker mail{by, "mail", {.failure_threshold = 5}};
+    mail.open();
+    auto const seen = run({"ls", "--all"}).text;
+    EXPECT_THAT(seen, AllOf(HasSubstr("1 waiting, 1 held"), HasSubstr("set"), HasSubstr("1 in it"), HasSubstr("open")));
+    std::map<std::string, object_info> by_name;
+    for (auto const& one : monitor{by}.snapshot().objects) by_name[one.name] = one;
+    EXPECT_EQ(by_name["jobs"].count, 1);
+    EXPECT_EQ(by_name["jobs"].taken, 1);
+    EXPECT_EQ(by_name["mail"].taken, 2);
+    EXPECT_EQ(by_name["log"].count, 1);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,74 @@
+// What the tests of consumers share: a log of what handlers got, and a look at the server's side of the group.
+#pragma once
+
+#include "integration/topology_support.hpp"
+#include "support/contract.hpp"
+#include "support/eventually.hpp"
+#include "support/redis_server.hpp"
+
+#include <lockstep/consumer.hpp>
+#include <lockstep/stream.hpp>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+
+/// What was handled, and how often. Outlives the consumers.
+class ledger_of_work {
+public:
+    void note(std::string const& value) {
+        std::lock_guard const guard{mutex_};
+        ++times_[value];
+        order_.push_back(value);
+    }
+    [[nodiscard]] int times(std::string const& value) const {
+        std::lock_guard const guard{mutex_};
+        auto const found = times_.find(value);
+        return found == times_.end() ? 0 : found->second;
+    }
+    [[nodiscard]] std::size_t different() const {
+        std::lock_guard const guard{mutex_};
+        return times_.size();
+    }
+    [[nodiscard]] std::vector<std::string> order() const {
+        std::lock_guard const guard{mutex_};
+        return order_;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::map<std::string, int> times_;
+    std::vector<std::string> order_;
+};
+
+/// `work` as a function or as a coroutine.
+inline delivery_handler handler_of(form how, std::function<void(delivery const&)> work) {
+    if (how == form::blocking) return delivery_handler{[work](delivery const& what) { work(what); }};
+    return delivery_handler{[work](delivery const& what) -> task<void> {
+        work(what);
+        co_return;
+    }};
+}
+
+inline std::string const stream_key = "lockstep:{name}:stream";
+
+inline long pending_at(redis_server& server, std::string const& group = "g") {
+    auto const said = server.command({"XPENDING", stream_key, group});
+    return said.is_error() ? -1 : static_cast<long>(said.elements.at(0).integer);
+}
+
+inline std::size_t consumers_at(redis_server& server, std::string const& group = "g") {
+    auto const said = server.command({"XINFO", "CONSUMERS", stream_key, group});
+    return said.is_error() ? 0 : said.elements.size();
+}
+
+inline int blocked_at(redis_server& server) {
+    auto const text = server.must({"INFO", "clients"}).text;
+    std::string const field = "blocked_clients:";
+    return std::stoi(text.substr(text.find(field) + field.size()));
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,256 @@
+// Rate limiters under bursts, many processes, lost replies and clocks that are set back; each algorithm by its law.
+#include <lockstep/rate_limiter.hpp>
+
+#include "integration/topology_support.hpp"
+#include "rate_checker.hpp"
+#include "support/child_process.hpp"
+#include "support/clock_file.hpp"
+#include "support/eventually.hpp"
+#include "support/fault_proxy.hpp"
+#include "support/program_path.hpp"
+#include "support/redis_server.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep::test {
+namespace {
+
+using enum rate_algorithm;
+
+std::int64_t us_of(rate_decision const& made) { return std::chrono::floor<std::chrono::microseconds>(made.at.time_since_epoch()).count(); }
+
+TEST(rate_checker, finds_one_too_many) {
+    EXPECT_FALSE(breaks_window({0, 1, 100, 101}, 2, 100));
+    EXPECT_TRUE(breaks_window({0, 1, 99}, 2, 100));
+    EXPECT_FALSE(breaks_bucket({0, 0, 50, 100}, 2, 100, 2));
+    EXPECT_TRUE(breaks_bucket({0, 0, 49, 100}, 2, 100, 2));
+    EXPECT_TRUE(breaks_bucket({0, 1000, 1001, 1002}, 2, 100, 2));
+}
+
+class rate_algorithms : public testing::TestWithParam<rate_algorithm> {
+protected:
+    static rate_limit_options plan(std::int64_t limit, std::chrono::microseconds per) {
+        return {.limit = limit, .per = per, .algorithm = GetParam(), .block_cache = 0};
+    }
+};
+INSTANTIATE_TEST_SUITE_P(each, rate_algorithms, testing::Values(sliding_log, sliding_window, token_bucket),
+                         [](auto const& of) { return std::string{of.param == sliding_log ? "log" : of.param == sliding_window ? "window" : "bucket"}; });
+
+TEST_P(rate_algorithms, admit_no_more_than_the_limit_within_one_microsecond) {
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
+    client by{server.url()};
+    clock.stop();
+    rate_limiter limiter{by, "api", plan(100, 1s)};
+    std::vector<begun<rate_decision>> asked;
+    for (int i = 0; i < 1000; ++i) asked.emplace_back(limiter.async_try_acquire("burst"));
+    int admitted = 0;
+    for (auto const& one : asked) admitted += one.get().allowed ? 1 : 0;
+    EXPECT_EQ(admitted, 100);
+    clock.step(1s);
+    EXPECT_EQ(limiter.peek("burst").remaining, GetParam() == sliding_window ? 0 : 100);
+    clock.step(1s);
+    EXPECT_EQ(limiter.peek("burst").remaining, 100);
+}
+
+TEST_P(rate_algorithms, tell_the_right_time_to_come_again) {
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
+    client by{server.url()};
+    clock.stop();
+    // 7 in 1 s does not come out even.
+    rate_limiter limiter{by, "api", plan(7, 1s)};
+    std::vector<std::int64_t> admitted;
+    std::uint64_t seed = 12345;
+    for (int i = 0; i < 400; ++i) {
+        seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+        std::int64_t const cost = 1 + static_cast<std::int64_t>(seed >> 33) % 7;
+        auto const made = limiter.try_acquire("key", cost);
+        if (made.allowed) {
+            for (int n = 0; n < cost; ++n) admitted.push_back(us_of(made));
+            clock.step(std::chrono::microseconds{(seed >> 20) % 300'000});
+            continue;
+        }
+        ASSERT_GT(made.retry_after, 0us);
+        clock.step(made.retry_after - 1us);
+        EXPECT_FALSE(limiter.peek("key", cost).allowed) << "a moment earlier";
+        clock.step(1us);
+        EXPECT_TRUE(limiter.peek("key", cost).allowed) << "and then";
+    }
+    if (GetParam() == sliding_log) {
+        EXPECT_EQ(breaks_window(admitted, 7, 1'000'000), std::nullopt);
+    }
+    if (GetParam() == token_bucket) {
+        EXPECT_EQ(breaks_bucket(admitted, 7, 1'000'000, 7), std::nullopt);
+    }
+    EXPECT_EQ(breaks_window(admitted, 14, 1'000'000), std::nullopt);
+}
+
+TEST_P(rate_algorithms, neither_admit_more_nor_block_for_long_when_the_servers_clock_is_set_back) {
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
+    client by{server.url()};
+    clock.stop();
+    rate_limiter limiter{by, "api", plan(10, 1s)};
+    std::int64_t real_us = 0;  // as somebody sees it whose clock goes on
+    std::vector<std::int64_t> admitted;
+    auto const pass = [&](std::chrono::microseconds time) {
+        clock.step(time);
+        real_us += time.count();
+    };
+    auto const ask = [&](int times) {
+        int count = 0;
+        for (int i = 0; i < times; ++i) {
+            if (!limiter.try_acquire("key").allowed) continue;
+            ++count;
+            admitted.push_back(real_us);
+        }
+        return count;
+    };
+    EXPECT_EQ(ask(20), 10);
+    for (std::chrono::milliseconds const back : {500ms, 5000ms, std::chrono::milliseconds{48h}, 10ms}) {
+        SCOPED_TRACE(back.count());
+        pass(100ms);
+        ask(20);
+        clock.step(-back);
+        EXPECT_LE(ask(20), 1) << "that the clock moves makes no room";
+        std::int64_t waited = 0;
+        while (ask(20) == 0 && waited < 60'000) {
+            pass(50ms);
+            waited += 50;
+        }
+        // A bucket stays empty for another second at most: what could have been reserved.
+        EXPECT_LE(waited, 2'100);
+        pass(3s);
+        EXPECT_EQ(ask(20), 10) << "and then all is as before";
+    }
+    if (GetParam() == sliding_log) {
+        EXPECT_EQ(breaks_window(admitted, 10, 1'000'000), std::nullopt);
+    }
+    if (GetParam() == token_bucket) {
+        EXPECT_EQ(breaks_bucket(admitted, 10, 1'000'000, 10), std::nullopt);
+    }
+    EXPECT_EQ(breaks_window(admitted, 20, 1'000'000), std::nullopt);
+}
+
+TEST_P(rate_algorithms, count_a_decision_at_least_once_when_its_reply_is_lost) {
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client near{server.url()};
+    client far{proxy.url()};
+    rate_limiter here{near, "api", plan(10, 1h)};
+    rate_limiter there{far, "api", plan(10, 1h)};
+    EXPECT_TRUE(there.try_acquire("key").allowed);
+    std::int64_t known = 1;
+    for (int i = 0; i < 3; ++i) {
+        proxy.drop_replies(1);
+        known += there.try_acquire("key").allowed ? 1 : 0;
+    }
+    EXPECT_EQ(proxy.counters().struck, 3U);
+    auto const left = here.peek("key").remaining;
+    EXPECT_LE(left, 10 - known);
+    EXPECT_GE(left, 10 - known - 3) << "and once for each time it was sent";
+}
+
+TEST_P(rate_algorithms, leave_no_keys_behind) {
+    redis_server server;
+    client by{server.url()};
+    rate_limiter limiter{by, "api", plan(10, 20ms)};
+    for (int i = 0; i < 100; ++i) {
+        for (int n = 0; n < 12; ++n) static_cast<void>(limiter.try_acquire("key " + std::to_string(i)));
+    }
+    EXPECT_TRUE(eventually([&] {
+        server.must({"EVAL", "for i = 0, 99 do for _, k in ipairs({'hits', 'window', 'rate'}) do redis.call('EXISTS', 'lockstep:{key ' .. i .. '}:' .. k .. ':api') end end", "0"});
+        auto const keys = server.must({"KEYS", "lockstep:{key *"}).elements;
+        return keys.empty();
+    }));
+}
+
+TEST(rate_bucket, waits_that_are_given_up_give_their_place_back_if_it_is_the_last) {
+    redis_server server;
+    client by{server.url()};
+    rate_limiter limiter{by, "api", {.limit = 10, .per = 50s, .algorithm = token_bucket, .burst = 2, .block_cache = 0}};
+    EXPECT_TRUE(limiter.try_acquire("key", 2).allowed);
+    auto const reset_s = [&] { return std::chrono::duration<double>(limiter.peek("key").reset).count(); };
+    EXPECT_NEAR(reset_s(), 10, 2);
+    std::stop_source first_stop, second_stop;
+    begun first{with_stop_token(limiter.async_acquire("key"), first_stop.get_token())};
+    ASSERT_TRUE(eventually([&] { return reset_s() > 11; }));
+    begun second{with_stop_token(limiter.async_acquire("key"), second_stop.get_token())};
+    ASSERT_TRUE(eventually([&] { return reset_s() > 16; }));
+    auto const before = limiter.statistics().asked;
+    // Between others: whoever is behind has been told a time that counts on it.
+    first_stop.request_stop();
+    EXPECT_EQ(ending_of([&] { first.get(); }).reason, errc::cancelled);
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha") + calls_of(server, "eval") > 0 && limiter.statistics().waiting == 1; }));
+    EXPECT_GT(reset_s(), 14);
+    second_stop.request_stop();
+    EXPECT_EQ(ending_of([&] { second.get(); }).reason, errc::cancelled);
+    EXPECT_TRUE(eventually([&] { return reset_s() < 15.5; }));
+    EXPECT_GT(reset_s(), 11) << "the first one's is gone";
+    EXPECT_GE(limiter.statistics().asked, before);
+}
+
+TEST(rate_bucket, acquire_is_one_call_and_obeys_the_law) {
+    redis_server server;
+    client by{server.url()};
+    rate_limiter limiter{by, "api", {.limit = 200, .per = 1s, .algorithm = token_bucket, .burst = 20, .block_cache = 0}};
+    std::vector<begun<rate_decision>> waiting;
+    for (int i = 0; i < 30; ++i) waiting.emplace_back(limiter.async_acquire("key"));
+    for (auto const& one : waiting) EXPECT_TRUE(one.get().allowed);
+    EXPECT_EQ(limiter.statistics().asked, 30U) << "20 at once, 10 reserved";
+    EXPECT_EQ(limiter.statistics().waiting, 0U);
+}
+
+TEST(rate_bucket, of_common_rates_takes_at_most_150_bytes) {
+    redis_server server;
+    client by{server.url()};
+    rate_limiter limiter{by, "api", {.limit = 100, .per = 1h, .algorithm = token_bucket}};
+    auto const used = [&] { return std::stol(server.info("used_memory_dataset")); };
+    for (int i = 0; i < 100; ++i) static_cast<void>(limiter.try_acquire("warm-" + std::to_string(i)));
+    auto const before = used();
+    std::vector<std::string> names;
+    for (int i = 0; i < 20'000; ++i) names.push_back("user-" + std::to_string(i));
+    for (std::size_t i = 0; i < names.size(); i += 1000) {
+        std::vector<std::string_view> const some(names.begin() + static_cast<long>(i), names.begin() + static_cast<long>(i) + 1000);
+        static_cast<void>(limiter.try_acquire_all(some));
+    }
+    EXPECT_LE((used() - before) / 20'000, 150);
+}
+
+class slow_rate_fleet : public rate_algorithms {};
+INSTANTIATE_TEST_SUITE_P(each, slow_rate_fleet, testing::Values(sliding_log, sliding_window, token_bucket),
+                         [](auto const& of) { return std::string{of.param == sliding_log ? "log" : of.param == sliding_window ? "window" : "bucket"}; });
+
+TEST_P(slow_rate_fleet, never_admits_more_than_its_limit) {
+    redis_server server;
+    std::string const how = GetParam() == sliding_log ? "log" : GetParam() == sliding_window ? "window" : "bucket";
+    std::vector<child_process> fleet;
+    for (int i = 0; i < 64; ++i) {
+        fleet.push_back(child_process{{program_path("limiter_user"), server.url(), how, "300", "500000", how == "bucket" ? "100" : "0", "160", "8"}});
+    }
+    for (auto& one : fleet) ASSERT_EQ(one.read_line(40s), "ready");
+    for (auto& one : fleet) one.write_line("go");
+    std::vector<std::int64_t> admitted;
+    for (auto& one : fleet) {
+        while (true) {
+            auto const line = one.read_line(40s);
+            ASSERT_TRUE(line.has_value());
+            if (*line == "end") break;
+            admitted.push_back(std::stoll(*line));
+        }
+    }
+    EXPECT_GE(admitted.size(), 100U);
+    EXPECT_LT(admitted.size(), 64U * 160U) << "some were refused, or nothing was tested";
+    if (GetParam() == sliding_log) {
+        EXPECT_EQ(breaks_window(admitted, 300, 500'000), std::nullopt);
+    }
+    if (GetParam() == token_bucket) {
+        EXPECT_EQ(breaks_bucket(admitted, 300, 500'000, 100), std::nullopt);
+    }
+    EXPECT_EQ(breaks_window(admitted, 600, 500'000), std::nullopt);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,214 @@
+// What a session store promises, in both forms on every topology; then under faults.
+#include <lockstep/session_store.hpp>
+
+#include "state_support.hpp"
+
+#include <set>
+
+namespace lockstep::test {
+namespace {
+
+class session_store_contract : public contract {
+protected:
+    std::string create(std::string const& user, session_fields const& fields = {}) {
+        return run(
+            a, [&] { return of_a.create(user, fields); }, [&] { return of_a.async_create(user, fields); });
+    }
+    auto get(std::string const& id, std::string const& field) {
+        return run(
+            b, [&] { return of_b.get(id, field); }, [&] { return of_b.async_get(id, field); });
+    }
+    auto read(std::string const& id) {
+        return run(
+            b, [&] { return of_b.read(id); }, [&] { return of_b.async_read(id); });
+    }
+    auto update(std::string const& id, session_update const& what) {
+        return run(
+            a, [&] { return of_a.update(id, what); }, [&] { return of_a.async_update(id, what); });
+    }
+    auto rotate(std::string const& id) {
+        return run(
+            a, [&] { return of_a.rotate(id); }, [&] { return of_a.async_rotate(id); });
+    }
+    bool destroy(std::string const& id) {
+        return run(
+            a, [&] { return of_a.destroy(id); }, [&] { return of_a.async_destroy(id); });
+    }
+    std::set<std::string> list(std::string const& user) {
+        auto const found = run(
+            b, [&] { return of_b.list(user); }, [&] { return of_b.async_list(user); });
+        return {found.begin(), found.end()};
+    }
+    std::size_t destroy_all(std::string const& user) {
+        return run(
+            a, [&] { return of_a.destroy_all(user); }, [&] { return of_a.async_destroy_all(user); });
+    }
+    bool touch(session_store& which, std::string const& id) {
+        return run(
+            a, [&] { return which.touch(id); }, [&] { return which.async_touch(id); });
+    }
+    redis_server& server_with(std::string const& id) { return server_of("web/" + id.substr(0, 3)); }
+    static std::string key_of(std::string const& id) { return "lockstep:{web/" + id.substr(0, 3) + "}:session:" + id; }
+
+    session_store of_a{a, "web"};
+    session_store of_b{b, "web"};
+};
+LOCKSTEP_CONTRACT(session_store_contract);
+
+using ids = std::set<std::string>;
+
+TEST_P(session_store_contract, keeps_fields_of_sessions) {
+    auto const id = create("ada", {{"theme", "dark"}, {"n", ""}, {std::string("b\0c", 3), std::string("\0", 1)}});
+    EXPECT_EQ(id.size(), 25U);
+    EXPECT_NE(id, create("ada"));
+    EXPECT_EQ(get(id, "theme"), "dark");
+    EXPECT_EQ(get(id, "n"), "");
+    EXPECT_FALSE(get(id, "v")) << "the store's own fields are its own";
+    auto const all = read(id);
+    ASSERT_TRUE(all);
+    EXPECT_EQ(all->user, "ada");
+    EXPECT_EQ(all->fields, (session_fields{{"theme", "dark"}, {"n", ""}, {std::string("b\0c", 3), std::string("\0", 1)}}));
+    EXPECT_GT(all->version, 0U);
+    EXPECT_EQ(all->ends - all->begun, 30 * 24h);
+    session_store other{b, "other"};
+    EXPECT_FALSE(other.read(id)) << "another store's";
+}
+
+TEST_P(session_store_contract, updates_all_fields_at_once_or_none) {
+    auto const id = create("ada", {{"a", "1"}, {"b", "2"}});
+    auto const version = read(id)->version;
+    EXPECT_EQ(update(id, {.set = {{"a", "3"}, {"c", "4"}}, .erase = {"b"}}), session_outcome::updated);
+    EXPECT_EQ(read(id)->fields, (session_fields{{"a", "3"}, {"c", "4"}}));
+    EXPECT_EQ(update(id, {.set = {{"a", "9"}}, .expected = version}), session_outcome::conflict);
+    EXPECT_EQ(update(id, {.set = {{"a", "5"}}, .expected = read(id)->version}), session_outcome::updated);
+    EXPECT_EQ(get(id, "a"), "5");
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(update(id, {.set = {{"i", std::to_string(i)}}}), session_outcome::updated);
+    EXPECT_LE(server_with(id).must({"HGET", key_of(id), "w"}).text.size(), 8U * 23) << "of the latest writes only";
+    EXPECT_TRUE(destroy(id));
+    EXPECT_EQ(update(id, {.set = {{"a", "6"}}}), session_outcome::absent);
+    EXPECT_FALSE(read(id));
+}
+
+TEST_P(session_store_contract, goes_on_under_another_id_and_the_old_one_is_gone) {
+    auto const id = create("ada", {{"a", "1"}});
+    auto const before = read(id);
+    auto const fresh = rotate(id);
+    ASSERT_TRUE(fresh);
+    EXPECT_NE(*fresh, id);
+    EXPECT_FALSE(read(id));
+    EXPECT_FALSE(rotate(id));
+    auto const after = read(*fresh);
+    ASSERT_TRUE(after);
+    EXPECT_EQ(after->fields, before->fields);
+    EXPECT_EQ(after->ends, before->ends) << "it does not live longer";
+    EXPECT_EQ(list("ada"), ids{*fresh});
+    EXPECT_GT(server_with(*fresh).must({"PTTL", key_of(*fresh)}).integer, 0);
+}
+
+TEST_P(session_store_contract, knows_the_sessions_of_a_user) {
+    EXPECT_EQ(list("ada"), ids{});
+    auto const first = create("ada");
+    auto const second = create("ada");
+    auto const third = create("ada");
+    auto const other = create("bob {x}");
+    EXPECT_EQ(list("ada"), (ids{first, second, third}));
+    EXPECT_EQ(list("bob {x}"), ids{other});
+    EXPECT_TRUE(destroy(second));
+    EXPECT_FALSE(destroy(second));
+    EXPECT_EQ(list("ada"), (ids{first, third}));
+    server_with(first).must({"DEL", key_of(first)});  // as when it has expired
+    EXPECT_EQ(list("ada"), ids{third});
+    EXPECT_EQ(destroy_all("ada"), 1U);
+    EXPECT_EQ(destroy_all("ada"), 0U);
+    EXPECT_FALSE(read(third));
+    EXPECT_TRUE(read(other)) << "somebody else's";
+    EXPECT_EQ(server_with(third).must({"EXISTS", "lockstep:{web/" + third.substr(0, 3) + "}:sessions:ada"}).integer, 0);
+}
+
+TEST_P(session_store_contract, ends_when_it_is_not_used_and_after_its_lifetime) {
+    session_store brief{a, "web", {.ttl = 60ms}};
+    auto const id = brief.create("ada", {{"a", "1"}});
+    EXPECT_TRUE(eventually([&] { return server_with(id).must({"EXISTS", key_of(id)}).integer == 0; }));
+    EXPECT_FALSE(touch(brief, id));
+    // Using it, in any way, begins its ttl anew.
+    session_store store{a, "web", {.ttl = 1h}};
+    auto const used = store.create("ada", {{"a", "1"}});
+    auto const shorten = [&] { server_with(used).must({"PEXPIRE", key_of(used), "60000"}); };
+    auto const is_renewed = [&] { return server_with(used).must({"PTTL", key_of(used)}).integer > 3'500'000; };
+    shorten();
+    EXPECT_EQ(get(used, "a"), "1");
+    EXPECT_TRUE(is_renewed());
+    shorten();
+    EXPECT_TRUE(read(used));
+    EXPECT_TRUE(is_renewed());
+    shorten();
+    EXPECT_TRUE(touch(of_a, used)) << "by the ttl that it was created with";
+    EXPECT_TRUE(is_renewed());
+    shorten();
+    EXPECT_EQ(update(used, {.set = {{"a", "2"}}}), session_outcome::updated);
+    EXPECT_TRUE(is_renewed());
+    shorten();
+    EXPECT_EQ(list("ada"), ids{used});
+    EXPECT_FALSE(is_renewed()) << "a look at the list is no use";
+    session_store short_lived{a, "web", {.ttl = 1h, .lifetime = 60ms}};
+    auto const ending = short_lived.create("bob");
+    EXPECT_TRUE(eventually([&] { return !touch(of_a, ending); }));
+    EXPECT_EQ(list("bob"), ids{});
+}
+
+TEST_P(session_store_contract, does_not_ask_for_what_is_no_id) {
+    server.must({"CONFIG", "RESETSTAT"});
+    for (std::string const id : {"", "x", "../../etc/passwd", "00000000000000000000000 0", "zzz0000000000000000000000", "0000000000000000000000000000"}) {
+        EXPECT_FALSE(read(id));
+        EXPECT_FALSE(get(id, "a"));
+        EXPECT_FALSE(rotate(id));
+        EXPECT_FALSE(destroy(id));
+        EXPECT_EQ(update(id, {}), session_outcome::absent);
+    }
+    EXPECT_EQ(calls_of(server, "evalsha") + calls_of(server, "eval") + calls_of(server, "hget"), 0);
+    EXPECT_EQ(ending_of([&] { create(""); }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { create(std::string(513, 'x')); }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { session_store(a, ""); }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { session_store(a, "x", {.ttl = 0ms}); }).reason, errc::invalid_argument);
+    auto const id = create("ada");
+    server_with(id).must({"DEL", key_of(id)});
+    server_with(id).must({"SET", key_of(id), "mine"});
+    auto const failure = ending_of([&] { static_cast<void>(read(id)); });
+    EXPECT_EQ(failure.reason, errc::server);
+    EXPECT_EQ(failure.text.find(id), std::string::npos) << "ids are secrets";
+}
+
+TEST(session_store_faults, a_lost_reply_changes_nothing_twice) {
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client far{proxy.url()};
+    client near{server.url()};
+    session_store there{far, "web"};
+    session_store here{near, "web"};
+    proxy.drop_replies(1);
+    auto const id = there.create("ada", {{"a", "1"}});
+    EXPECT_EQ(here.list("ada").size(), 1U);
+    // A reply to an update is lost, somebody else's update comes, and it is sent again.
+    there.update(id, {.set = {{"a", "2"}}});
+    proxy.hold(direction::to_client);
+    begun updating{there.async_update(id, {.set = {{"a", "3"}}})};
+    ASSERT_TRUE(eventually([&] { return here.get(id, "a") == "3"; }));
+    here.update(id, {.set = {{"a", "4"}}});
+    proxy.cut();
+    proxy.heal();
+    EXPECT_EQ(updating.get(), session_outcome::updated);
+    EXPECT_EQ(here.get(id, "a"), "4");
+    // The reply to the look at whose it is ("$3", "ada") goes through, and one byte of the reply to the rotation.
+    there.rotate(here.create("bob"));  // the server knows the script
+    auto const struck = proxy.counters().struck;
+    proxy.cut_after(10);
+    auto const fresh = there.rotate(id);
+    EXPECT_EQ(proxy.counters().struck, struck + 1);
+    ASSERT_TRUE(fresh);
+    EXPECT_FALSE(here.read(id));
+    EXPECT_EQ(here.read(*fresh)->fields, (session_fields{{"a", "4"}}));
+    EXPECT_EQ(here.list("ada"), std::vector<std::string>{*fresh});
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,198 @@
+// What a shared map promises, in both forms on every topology; then under faults.
+#include <lockstep/shared_map.hpp>
+
+#include "state_support.hpp"
+
+namespace lockstep::test {
+namespace {
+
+using numbers = shared_map<int>;
+
+std::string const key = "lockstep:{name}:map";
+
+class shared_map_contract : public contract {
+protected:
+    auto get(client& by, numbers& which, std::string const& field) {
+        return run(
+            by, [&] { return which.get(field); }, [&] { return which.async_get(field); });
+    }
+    std::uint64_t set(client& by, numbers& which, std::string const& field, int value, write_options how = {}) {
+        return run(
+            by, [&] { return which.set(field, value, how); }, [&] { return which.async_set(field, value, how); });
+    }
+    std::uint64_t set_all(client& by, numbers& which, std::map<std::string, int> const& values) {
+        return run(
+            by, [&] { return which.set_all(values); }, [&] { return which.async_set_all(values); });
+    }
+    auto compare_and_set(client& by, numbers& which, std::string const& field, std::uint64_t version, int value) {
+        return run(
+            by, [&] { return which.compare_and_set(field, version, value); }, [&] { return which.async_compare_and_set(field, version, value); });
+    }
+    bool erase(client& by, numbers& which, std::string const& field, write_options how = {}) {
+        return run(
+            by, [&] { return which.erase(field, how); }, [&] { return which.async_erase(field, how); });
+    }
+    std::uint64_t clear(client& by, numbers& which) {
+        return run(
+            by, [&] { return which.clear(); }, [&] { return which.async_clear(); });
+    }
+    std::map<std::string, int> all(client& by, numbers& which) {
+        auto const found = run(
+            by, [&] { return which.all(); }, [&] { return which.async_all(); });
+        std::map<std::string, int> plain;
+        for (auto const& [field, one] : found) plain[field] = *one;
+        return plain;
+    }
+    std::uint64_t size(client& by, numbers& which) {
+        return run(
+            by, [&] { return which.size(); }, [&] { return which.async_size(); });
+    }
+
+    numbers of_a{a, "name"};
+    numbers of_b{b, "name"};
+};
+LOCKSTEP_CONTRACT(shared_map_contract);
+
+using content = std::map<std::string, int>;
+
+TEST_P(shared_map_contract, keeps_fields_with_versions_that_grow) {
+    EXPECT_FALSE(get(a, of_a, "x"));
+    EXPECT_EQ(size(a, of_a), 0U);
+    auto const first = set(a, of_a, "x", 1);
+    auto const second = set(b, of_b, std::string("y\0 z", 4), 2);
+    EXPECT_GT(second, first);
+    EXPECT_EQ(get(b, of_b, "x")->value, 1);
+    EXPECT_EQ(get(b, of_b, "x")->version, first);
+    auto const third = set_all(a, of_a, {{"p", 3}, {"q", 4}});
+    EXPECT_EQ(get(b, of_b, "p")->version, third);
+    EXPECT_EQ(get(b, of_b, "q")->version, third);
+    EXPECT_EQ(all(b, of_b), (content{{"p", 3}, {"q", 4}, {"x", 1}, {std::string("y\0 z", 4), 2}}));
+    EXPECT_EQ(size(a, of_a), 4U);
+    auto const some = of_a.get_all({"p", "absent", "x"});
+    EXPECT_EQ(some.size(), 2U);
+    EXPECT_EQ(server.must({"PTTL", key}).integer, -1);
+}
+
+TEST_P(shared_map_contract, changes_a_field_only_when_it_is_that_version) {
+    auto const first = compare_and_set(a, of_a, "x", 0, 1);
+    ASSERT_TRUE(first);
+    EXPECT_FALSE(compare_and_set(b, of_b, "x", 0, 9));
+    set(a, of_a, "y", 5);
+    auto const second = compare_and_set(b, of_b, "x", *first, 2);
+    ASSERT_TRUE(second) << "another field does not matter";
+    EXPECT_FALSE(compare_and_set(a, of_a, "x", *first, 9));
+    EXPECT_TRUE(erase(a, of_a, "x"));
+    EXPECT_FALSE(erase(a, of_a, "x"));
+    EXPECT_FALSE(compare_and_set(a, of_a, "x", *second, 9));
+    EXPECT_GT(*compare_and_set(a, of_a, "x", 0, 3), *second);
+    EXPECT_EQ(all(a, of_a), (content{{"x", 3}, {"y", 5}}));
+    EXPECT_EQ(clear(a, of_a), 2U);
+    EXPECT_EQ(clear(a, of_a), 0U);
+    EXPECT_TRUE(all(b, of_b).empty());
+    EXPECT_EQ(server.must({"EXISTS", key}).integer, 0);
+    EXPECT_GT(server.must({"PTTL", key + ":about"}).integer, 0) << "versions are remembered, not for good";
+}
+
+TEST_P(shared_map_contract, refuses_a_stale_fence_for_any_field_also_after_all_are_gone) {
+    set(a, of_a, "x", 1, {.fence = 5});
+    EXPECT_EQ(ending_of([&] { set(b, of_b, "y", 2, {.fence = 4}); }).reason, errc::stale_fence);
+    EXPECT_EQ(ending_of([&] { erase(b, of_b, "x", {.fence = 4}); }).reason, errc::stale_fence);
+    set(a, of_a, "y", 2, {.fence = 5});
+    clear(a, of_a);
+    EXPECT_EQ(ending_of([&] { set(b, of_b, "y", 2, {.fence = 4}); }).reason, errc::stale_fence);
+    EXPECT_TRUE(all(a, of_a).empty());
+}
+
+TEST_P(shared_map_contract, is_gone_after_its_ttl) {
+    numbers brief{a, "name", {.ttl = 40ms, .retention = 60ms}};
+    auto const first = set(a, brief, "x", 1);
+    EXPECT_TRUE(eventually([&] { return !get(a, brief, "x"); }));
+    EXPECT_TRUE(eventually([&] { return server.must({"EXISTS", key, key + ":about"}).integer == 0; }));
+    EXPECT_GT(set(a, of_a, "x", 1), first);
+}
+
+TEST_P(shared_map_contract, tells_those_who_watch) {
+    set(a, of_a, "x", 1);
+    told<std::string> heard;
+    auto const note = [&](std::string const& field, numbers::result const& now) {
+        heard.add(field + (now ? "=" + std::to_string(**now) : std::string{" gone"}));
+    };
+    auto watching = run(
+        b, [&] { return of_b.watch(note); }, [&] { return of_b.async_watch(note); });
+    EXPECT_THAT(heard.all(), testing::ElementsAre("x=1"));
+    set(a, of_a, "y", 2);
+    EXPECT_TRUE(eventually([&] { return heard.last() == "y=2"; }));
+    erase(a, of_a, "x");
+    EXPECT_TRUE(eventually([&] { return heard.last() == "x gone"; }));
+    content many;
+    for (int i = 0; i < 100; ++i) many["f" + std::to_string(i)] = i;
+    set_all(a, of_a, many);
+    EXPECT_TRUE(eventually([&] { return heard.size() == 103; })) << "too many for pushes, so it looks";
+    clear(a, of_a);
+    EXPECT_TRUE(eventually([&] { return heard.size() == 103 + 101; })) << "each that was there is gone";
+    watching.stop();
+    set(a, of_a, "z", 1);
+    catch_up(b);
+    EXPECT_EQ(heard.size(), 204U);
+}
+
+TEST_P(shared_map_contract, refuses_what_it_cannot_use) {
+    EXPECT_EQ(ending_of([&] { set(a, of_a, "x", 1, {.ttl = 1s}); }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { set(a, of_a, "x", 1, {.fence = 1ULL << 60}); }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { numbers(a, "", {}); }).reason, errc::invalid_argument);
+    server.must({"SET", key, "mine"});
+    EXPECT_EQ(ending_of([&] { set(a, of_a, "x", 1); }).reason, errc::server);
+    EXPECT_EQ(server.must({"EXISTS", key + ":about"}).integer, 0) << "nothing was written";
+}
+
+class shared_map_faults : public testing::Test {
+protected:
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client near{server.url()};
+    client far{proxy.url()};
+    numbers here{near, "name"};
+    numbers there{far, "name"};
+};
+
+TEST_F(shared_map_faults, a_write_whose_reply_is_lost_counts_once_and_does_not_overwrite_a_newer_one) {
+    there.set("x", 1);
+    proxy.drop_replies(1);
+    auto const version = there.set("x", 2);
+    EXPECT_EQ(here.get("x")->version, version);
+    proxy.drop_replies(1);
+    EXPECT_TRUE(there.compare_and_set("x", version, 3));
+    proxy.drop_replies(1);
+    EXPECT_TRUE(there.erase("x"));
+    EXPECT_EQ(proxy.counters().struck, 3U);
+    proxy.hold(direction::to_client);
+    begun writing{there.async_set("x", 4)};
+    ASSERT_TRUE(eventually([&] { return here.get("x").has_value(); }));
+    here.set("x", 5);
+    proxy.cut();
+    proxy.heal();
+    writing.get();
+    EXPECT_EQ(*here.get("x")->operator->(), 5);
+}
+
+TEST_F(shared_map_faults, who_watches_hears_of_what_happened_while_it_was_cut_off) {
+    here.set_all({{"stays", 1}, {"goes", 2}, {"changes", 3}});
+    told<std::string> heard;
+    auto const watching = there.watch([&](std::string const& field, numbers::result const& now) {
+        heard.add(field + (now ? "=" + std::to_string(**now) : std::string{" gone"}));
+    });
+    EXPECT_EQ(heard.size(), 3U);
+    proxy.refuse();
+    proxy.cut();
+    here.erase("goes");
+    here.set("changes", 4);
+    here.set("comes", 5);
+    proxy.heal();
+    ASSERT_TRUE(eventually([&] { return heard.size() == 6; }));
+    auto latest = heard.all();
+    latest.erase(latest.begin(), latest.begin() + 3);
+    EXPECT_THAT(latest, testing::UnorderedElementsAre("goes gone", "changes=4", "comes=5"));
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -10,7 +10,7 @@
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
 local call, key = redis.call, KEYS[1]
-local publish, channel = string.match(ARGV[2], '^(S?PUBLISH) .* (%S+)$')
+local publish, channel = string.match(ARGV[2], '^(S?PUBLISH) %d+ %d+ %d+ %d+ %d+ (.+)$')
 if not publish or not string.find(ARGV[3], '^[rm]$') then return redis.error_reply('LOCKSTEP_ARGUMENT rules, or word: r or m') end
 --#include queue_tell
 if call('ZREM', KEYS[4], ARGV[1]) == 1 then

@@ -12,7 +12,7 @@
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
 local call, key = redis.call, KEYS[1]
-local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) .* (%S+)$')
+local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) %d+ %d+ %d+ %d+ %d+ (.+)$')
 if not publish then return redis.error_reply('LOCKSTEP_ARGUMENT rules') end
 --#include queue_entry
 --#include queue_tell

@@ -14,7 +14,7 @@
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
 local call, key = redis.call, KEYS[6]
-local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) .* (%S+)$')
+local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) %d+ %d+ %d+ %d+ %d+ (.+)$')
 if not publish or not string.find(ARGV[2], '^%l+$') then return redis.error_reply('LOCKSTEP_ARGUMENT rules, or what: back or drop') end
 --#include queue_entry
 --#include queue_tell

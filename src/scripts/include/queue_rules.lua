@@ -14,7 +14,7 @@ end
 local function refuse(what) return redis.error_reply('LOCKSTEP_ARGUMENT ' .. what) end
 
 local publish, retention, lease, most_deliveries, most_dead, most_length, channel =
-    string.match(ARGV[1], '^(S?PUBLISH) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+)$')
+    string.match(ARGV[1], '^(S?PUBLISH) (%d+) (%d+) (%d+) (%d+) (%d+) (.+)$')
 if not publish then
     return refuse('rules: PUBLISH|SPUBLISH <retention_ms> <lease_ms> <max_deliveries> <max_dead> <max_length> <channel>')
 end

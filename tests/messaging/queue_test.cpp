@@ -106,7 +106,7 @@ TEST_P(queue_contract, takes_any_bytes) {
 
 TEST_P(queue_contract, may_have_any_name) {
     for (std::string const name : {"my queue", "PUBLISH 1 2 3 4 5 6", " ", "a\nb", "[x]*?%S+$", "\xff\x01"}) {
-        texts mine{a, name, {.max_length = 1, .max_deliveries = 1}};
+        texts mine{a, name, {.max_deliveries = 1, .max_length = 1}};
         texts others{b, name, {.max_deliveries = 1}};
         begun waiting_one{others.async_dequeue(30s)};
         enqueue(a, mine, "x");

@@ -24,7 +24,7 @@ struct queue_options {
     std::int64_t max_dead = 1'000;
     /// False: what is taken is gone, as by BLPOP. No lease, nothing to acknowledge, and nothing comes back.
     bool reliable = true;
-    /// How long the queue is remembered when it is empty and nobody uses it. Items do not expire. 1 s or more.
+    /// How long the queue is remembered when it is empty and nobody uses it. Items do not expire. 1 s or more; some minutes at least.
     std::chrono::milliseconds retention{3'600'000};
 };
 

@@ -1,6 +1,7 @@
 #include "messaging/depot.hpp"
 
 #include "lease/hub.hpp"
+#include "lease/pause.hpp"
 #include "messaging/queue_house.hpp"
 #include "scripts/all.hpp"
 
@@ -22,6 +23,7 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds claim_window = 500ms;  // who was told of items has taken them by then, or is dead
 constexpr std::chrono::milliseconds longest_try = 60s;
 constexpr std::chrono::milliseconds longest_budget = 5s;   // a command that was given up can run so much later at most
+constexpr int most_tries = 5;
 
 }  // namespace
 
@@ -104,6 +106,28 @@ task<reply> depot::run(scripts::script const& script, std::span<std::string cons
     return what_.run(script, {views.data(), keys.size()}, words, {.within = std::clamp<milliseconds>(time, 1ms, longest_try)});
 }
 
+task<std::int64_t> depot::run_once(std::shared_ptr<depot> self, scripts::script const& script, std::vector<std::string> keys,
+                                   std::vector<std::string> more) {
+    engine::pause turn{self->owner(), 0ms};
+    co_await turn;
+    auto by = self->hub_.sessions().borrow();
+    keys.push_back(self->what_.key_of("call:" + by.id));
+    for (int tries = 0; tries != most_tries; ++tries) {
+        std::vector<argument> words{self->rules_, by.sequence, self->latest()};
+        for (auto const& one : more) words.emplace_back(one);
+        auto request = self->run(script, keys, words);
+        auto const said = co_await std::move(request);
+        auto const answer = read_count_answer(said);
+        self->clock_.learn(answer.now_ms);
+        if (!answer.late) {
+            self->hub_.sessions().give_back(std::move(by));
+            co_return answer.count;
+        }
+        ++by.sequence;  // it did not run, and no copy of it can any more
+    }
+    throw timeout_error("the server's clock runs away");
+}
+
 std::string const& depot::name_here() {
     if (pull_session_.id.empty()) {
         pull_session_ = hub_.sessions().borrow();
@@ -123,8 +147,10 @@ void depot::listen() noexcept {
 void depot::message(std::string_view, std::string_view payload) noexcept {
     if (payload == "r") {
         registered_ = quiet_ = false;
-        if (!takers_.empty()) look_again();
+        told_ = !takers_.empty();
+        look_again();
     } else if (payload == "m") {
+        told_of_room_ = !shipments_.empty();
         look_for_room();
     } else if (payload.starts_with('d') && !takers_.empty()) {
         std::int64_t ms = 0;
@@ -147,9 +173,18 @@ void depot::refused(errc reason, std::string_view why) noexcept {
 task<void> depot::say_leave(std::string waiting, std::string name, std::string_view word) {
     std::array<std::string, 4> const keys{what_.key(), what_.key_of(lane_.empty() ? "ready" : "lanes"), what_.key_of("ranked"),
                                          std::move(waiting)};
-    std::array<argument, 3> const words{name, rules_, word};
-    auto request = run(scripts::queue_leave, keys, words);
-    co_await std::move(request);
+    std::array<argument, 4> const words{name, rules_, word, lane_};
+    auto const self = shared_from_this();
+    try {
+        auto request = run(scripts::queue_leave, keys, words);
+        co_await std::move(request);
+    } catch (error const&) {
+        // It may have run all the same.
+    }
+    // Whoever came meanwhile may have left the same name before this ran: sent again as a whole, a script is overtaken.
+    quiet_ = false;
+    look_again();
+    if (full_) look_for_room();
 }
 
 void depot::see_to(task<void> work) noexcept {
@@ -242,7 +277,11 @@ void settling::enter() {
         return fail(errc::not_held, fmt::format("item {} of '{}' was acknowledged or given back already", item.id, item.at->what().name()));
     }
     item.heard_by = this;
+    what_.serial = ++item.serial;
     item.at->judge(what_);
+}
+void settling::leave() noexcept {
+    if (what_.of->heard_by == this) what_.of->heard_by = nullptr;
 }
 void settling::time_is_over() noexcept { fail(errc::indeterminate, "what became of the item is not known: the server did not answer in time"); }
 

@@ -70,6 +70,10 @@ public:
     std::shared_ptr<core> const& owner() const noexcept { return what_.owner(); }
     bool is_connected() const noexcept;
     std::string lane_key(std::string_view lane) const;
+    /// A script that counts something, once however often it is sent: on these keys and the caller's record, with these words behind rules,
+    /// sequence and deadline.
+    static task<std::int64_t> run_once(std::shared_ptr<depot> self, scripts::script const& script, std::vector<std::string> keys,
+                                       std::vector<std::string> more);
 
     void enter(taker& who) noexcept;
     void leave(taker& who) noexcept;
@@ -182,6 +186,7 @@ private:
     bool look_ = false;        // it is time to ask for items
     bool quiet_ = false;       // the last answer had none, and nothing was told since
     bool registered_ = false;  // our name may be at the server
+    bool told_ = false;        // of items, and we have not asked for them yet
     std::string victim_;
     clock::time_point next_look_{};
     clock::time_point last_contact_{};
@@ -194,6 +199,7 @@ private:
     bool pushing_ = false;
     bool send_ = false;  // it is time to send what there is
     bool full_ = false;  // there is no room, and we will be told
+    bool told_of_room_ = false;  // and we have not used it yet
     depot_signal push_signal_{*this, &depot::go_pushing};
     depot_signal room_timer_{*this, &depot::look_for_room};
     depot_signal nudge_timer_{*this, &depot::look_after};

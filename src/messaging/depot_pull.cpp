@@ -23,6 +23,12 @@ constexpr std::chrono::milliseconds look_every = 30s;
 constexpr std::chrono::milliseconds retry_delay = 20ms;
 constexpr std::chrono::seconds longest_try = 60s;  // the server remembers a call for longer (queue_once.lua)
 
+/// Who waits for the answer to this, if it still does: it may have given up, and another one waits for what was said after it.
+settling* take_hearer(verdict const& what) noexcept {
+    auto& item = *what.of;
+    return what.serial != 0 && what.serial == item.serial ? std::exchange(item.heard_by, nullptr) : nullptr;
+}
+
 std::exception_ptr lost_error(depot const& at, held_item const& what) {
     return make_error(errc::lease_lost, fmt::format("item {} of '{}': its lease had ended, and it is not ours any more", what.id, at.what().name()));
 }
@@ -52,7 +58,8 @@ void depot::leave(taker& who) noexcept {
 void depot::judge(verdict what) {
     auto& item = *what.of;
     if (what.what != verdict::kind::extend) let_go(item);
-    if (owner()->closed() && !closing_) return failed(what, make_error(errc::cancelled, "the client is closed"));
+    bool const is_over = !closing_ || (!pulling_ && !closed_);  // or nobody has begun to end it; else what is held goes with the last call
+    if (owner()->closed() && is_over) return failed(what, make_error(errc::cancelled, "the client is closed"));
     verdicts_.push_back(std::move(what));
     if (!closing_) pull_signal_.raise();
 }
@@ -149,6 +156,7 @@ depot::pull_call depot::next_pull() {
             call.waits = call.waits || !one.once;
         }
         call.covered = entries_;
+        told_ = false;
         if (call.waits) listen();
     }
     call.victim = std::exchange(victim_, {});
@@ -251,10 +259,10 @@ void depot::settled(verdict& what, bool is_lost, base::boot_clock::time_point se
         if (is_lost) item.lose();
     }
     if (what.is_ours) return;
-    if (auto* const who = std::exchange(item.heard_by, nullptr)) {
+    if (auto* const who = take_hearer(what)) {
         if (is_lost) who->fail(lost_error(*this, item));
         else who->finish();
-    } else if (is_lost && item.failed) {
+    } else if (is_lost && what.serial == 0 && item.failed) {
         item.failed(lost_error(*this, item));
     }
     if (item.now == held_item::state::over) item.failed = nullptr;
@@ -263,15 +271,15 @@ void depot::settled(verdict& what, bool is_lost, base::boot_clock::time_point se
 void depot::failed(verdict& what, std::exception_ptr why) noexcept {
     auto& item = *what.of;
     if (what.is_ours) return;
-    auto* const who = std::exchange(item.heard_by, nullptr);
-    if (who != nullptr && what.what != verdict::kind::extend && how_.reliable) {
+    auto* const who = take_hearer(what);
+    if (who != nullptr && what.what != verdict::kind::extend && how_.reliable && !closing_) {
         // Its holder may try again.
         item.now = held_item::state::held;
         holding_.push_back(item);
         item.kept = what.of;
     }
     if (who != nullptr) who->fail(std::move(why));
-    else if (item.failed) item.failed(std::move(why));
+    else if (what.serial == 0 && item.failed) item.failed(std::move(why));
 }
 
 bool depot::pull_failed(pull_call& what, errc reason, std::string const& why) noexcept {
@@ -287,6 +295,7 @@ bool depot::pull_failed(pull_call& what, errc reason, std::string const& why) no
     for (auto& one : what.verdicts) failed(one, make_error(reason, why));
     what.verdicts.clear();
     quiet_ = false;
+    next_look_ = now + look_every;
     if (!takers_.empty()) look_ = true;
     return false;
 }
@@ -296,13 +305,14 @@ void depot::rest_pulling() noexcept {
         while (!flushers_.empty()) flushers_.front().finish();
     }
     if (!takers_.empty()) {
-        auto const now = home().now();
-        home().arm(look_timer_, next_look_ > now ? next_look_ : now + look_every);
+        home().arm(look_timer_, std::max(next_look_, home().now()));  // its time may have come while a call was under way
         return;
     }
     home().disarm(look_timer_);
     quiet_ = false;
-    if (auto const self = weak_from_this().lock(); self && std::exchange(registered_, false)) {
+    bool const is_known = std::exchange(registered_, false);
+    bool const was_told = std::exchange(told_, false);  // and does nothing about it: another one is to know
+    if (auto const self = weak_from_this().lock(); self && (is_known || was_told)) {
         see_to(say_leave(what_.key_of("waiting"), pull_session_.id, "r"));
     }
     ended();

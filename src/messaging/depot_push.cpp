@@ -111,7 +111,7 @@ depot::push_call depot::next_push() {
         call.waits = call.waits || one.waits;
         if (one.next != one.payloads.size()) break;
     }
-    send_ = false;
+    send_ = told_of_room_ = false;
     if (call.waits && how_.max_length > 0) listen();
     return call;
 }
@@ -175,9 +175,12 @@ void depot::rest_pushing() noexcept {
         if (!room_timer_.linked()) home().arm(room_timer_, home().now() + look_for_room_every);
         return;
     }
+    if (told_of_room_ && !shipments_.empty()) return;  // they are going to use it
     home().disarm(room_timer_);
     auto const self = weak_from_this().lock();
-    if (std::exchange(full_, false) && self) see_to(say_leave(what_.key_of("room"), pull_session_.id, "m"));
+    bool const is_known = std::exchange(full_, false);
+    bool const was_told = std::exchange(told_of_room_, false);
+    if ((is_known || was_told) && self) see_to(say_leave(what_.key_of("room"), pull_session_.id, "m"));
     ended();
 }
 

@@ -52,7 +52,8 @@ struct held_item final : engine::alarm_clock::sleeper,
     std::int32_t deliveries = 0;
     std::atomic<state> now{state::held};
     std::atomic<bool> lost{false};
-    settling* heard_by = nullptr;                        ///< who waits for the answer to what was said of it
+    settling* heard_by = nullptr;                        ///< who waits for the answer to what was said of it last
+    std::uint64_t serial = 0;                            ///< and how many have: an answer is for one of them only
     std::function<void(std::exception_ptr)> failed;      ///< or hears of a failure only
     std::shared_ptr<held_item> kept;                     ///< itself, while the depot prolongs it
 

@@ -71,12 +71,17 @@ void queue_crew::run(raw_worker::on_thread handler) {
     }
     on_thread_ = std::move(handler);
     loops_ = how_.concurrency;
-    std::lock_guard const guard{mutex_};
-    for (std::size_t i = 0; i != how_.concurrency; ++i) {
-        threads_.emplace_back([self = shared_from_this()] {
-            work_on_thread(self);
-            if (!self->depot_->owner()->home().post([self] { self->one_less(); })) self->loops_ = 0;
-        });
+    try {
+        std::lock_guard const guard{mutex_};
+        for (std::size_t i = 0; i != how_.concurrency; ++i) {
+            threads_.emplace_back([self = shared_from_this()] {
+                work_on_thread(self);
+                if (!self->depot_->owner()->home().post([self] { self->one_less(); })) self->loops_ = 0;
+            });
+        }
+    } catch (...) {
+        finish();  // there is no thread for one of them: those that run must not go on without anybody who could stop them
+        throw;
     }
 }
 

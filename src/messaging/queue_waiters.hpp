@@ -83,6 +83,7 @@ struct verdict {
     std::chrono::milliseconds time{0};
     std::string reason{};
     bool is_ours = false;  ///< nobody asked for it
+    std::uint64_t serial = 0;  ///< of those who wait for an answer about this item; 0: nobody does
 };
 
 /// Waits until the server has answered to what was said of an item.
@@ -96,7 +97,7 @@ private:
     std::shared_ptr<core> const& owner() const noexcept override;
     clock::time_point deadline() const noexcept override { return until_; }
     void enter() override;
-    void leave() noexcept override { what_.of->heard_by = nullptr; }
+    void leave() noexcept override;
     void time_is_over() noexcept override;
 
     verdict what_;

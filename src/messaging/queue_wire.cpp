@@ -66,6 +66,16 @@ push_answer read_push_answer(reply_view said) {
     return found;
 }
 
+count_answer read_count_answer(reply_view said) {
+    if (said.size() != 2) not_understood();
+    auto rest = said[0].text();
+    count_answer found{.late = rest == "late", .now_ms = said[1].integer()};
+    if (found.late) return found;
+    cut(rest, ' ');
+    found.count = number(rest);
+    return found;
+}
+
 pull_answer read_pull_answer(reply_view said) {
     pull_answer found;
     if (said.size() == 0) not_understood();

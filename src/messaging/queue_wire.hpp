@@ -42,4 +42,12 @@ struct pull_answer {
 /// Points into the reply.
 pull_answer read_pull_answer(reply_view said);
 
+struct count_answer {
+    bool late = false;
+    std::int64_t now_ms = 0;
+    std::int64_t count = 0;
+};
+/// Of purge and of what is done with dead letters.
+count_answer read_count_answer(reply_view said);
+
 }  // namespace lockstep::detail

@@ -108,11 +108,11 @@ task<std::int64_t> purge_lanes(place at) {
     if (counted.second.empty()) counted.second.emplace_back(at->lane(), 0);
     std::int64_t sum = 0;
     for (auto const& [lane, length] : counted.second) {
-        std::array<std::string, 3> const keys{at->lane_key(lane), at->what().key_of("lanes"), at->what().key_of("later")};
-        std::array<argument, 1> const words{lane};
-        auto request = run_on(at, scripts::steal_purge, keys, words);
-        auto const said = co_await std::move(request);
-        sum += said.integer();
+        auto const& what = at->what();
+        std::vector<std::string> keys{what.key(), at->lane_key(lane), what.key_of("lanes"), what.key_of("later")};
+        std::vector<std::string> words{lane};
+        auto purging = depot::run_once(at, scripts::steal_purge, std::move(keys), std::move(words));
+        sum += co_await std::move(purging);
     }
     co_return sum;
 }
@@ -123,12 +123,10 @@ task<std::int64_t> purge(place at) {
         co_return co_await std::move(purging);
     }
     auto const& what = at->what();
-    std::array<std::string, 8> const keys{what.key(),           what.key_of("ready"), what.key_of("ranked"), what.key_of("later"),
-                                          what.key_of("items"), what.key_of("dedup"), what.key_of("recent"), what.key_of("room")};
-    std::array<argument, 1> const words{at->rules()};
-    auto request = run_on(at, scripts::queue_purge, keys, words);
-    auto const said = co_await std::move(request);
-    co_return said.integer();
+    std::vector<std::string> keys{what.key(),           what.key_of("ready"), what.key_of("ranked"), what.key_of("later"),
+                                  what.key_of("items"), what.key_of("dedup"), what.key_of("recent"), what.key_of("room")};
+    auto purging = depot::run_once(at, scripts::queue_purge, std::move(keys), {});
+    co_return co_await std::move(purging);
 }
 
 raw_letter read_letter(reply_view entry) {
@@ -162,16 +160,24 @@ task<std::vector<raw_letter>> read_dead(place at, std::size_t most) {
 
 task<std::int64_t> revive(place at, std::string_view what, std::string id) {
     auto const& of = at->what();
-    std::array<std::string, 6> const keys{of.key_of("dead"), at->lane().empty() ? of.key_of("ready") : at->lane_key(at->lane()), of.key_of("ranked"),
-                                          of.key_of("waiting"), of.key_of("lanes"), of.key()};
+    std::string last = id;
+    if (id.empty()) {
+        // Not those that die meanwhile, or what dies again at once would be put back for ever.
+        auto const dead = of.key_of("dead");
+        auto request = of.command({"XREVRANGE", dead, "+", "-", "COUNT", 1});
+        auto const newest = co_await std::move(request);
+        if (newest.size() == 0) co_return 0;
+        last = newest[0][0].text();
+    }
     std::int64_t sum = 0;
     while (true) {
-        std::array<argument, 5> const words{at->rules(), what, id.empty() ? "-" : std::string_view{id}, id.empty() ? "+" : std::string_view{id},
-                                            at->lane()};
-        auto request = run_on(at, scripts::queue_revive, keys, words);
-        auto const said = co_await std::move(request);
-        sum += said.integer();
-        if (said.integer() == 0 || !id.empty()) co_return sum;
+        std::vector<std::string> keys{of.key(),             at->lane().empty() ? of.key_of("ready") : at->lane_key(at->lane()), of.key_of("ranked"),
+                                      of.key_of("waiting"), of.key_of("lanes"),                                                 of.key_of("dead")};
+        std::vector<std::string> words{std::string{what}, id.empty() ? "-" : id, last, at->lane()};
+        auto reviving = depot::run_once(at, scripts::queue_revive, std::move(keys), std::move(words));
+        auto const count = co_await std::move(reviving);
+        sum += count;
+        if (count == 0 || !id.empty()) co_return sum;
     }
 }
 

@@ -8,7 +8,7 @@
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
 local call, key = redis.call, KEYS[4]
-local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) .* (%S+)$')
+local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) %d+ %d+ %d+ %d+ %d+ (.+)$')
 if not publish then return redis.error_reply('LOCKSTEP_ARGUMENT rules') end
 --#include queue_tell
 if call('EXISTS', KEYS[1], KEYS[2]) == 0 then return 0 end

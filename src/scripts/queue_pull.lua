@@ -29,15 +29,16 @@ local memory, ready, ranked, later, held, items, dedup, recent, dead =
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time
+--#include queue_keys
 --#include queue_return
 --#include queue_verdicts
 --#include queue_take
 local want, name = whole(ARGV[4], 0, 1000), ARGV[5]
 if not (want and done and done >= 0 and #ARGV >= 6 + done) then return refuse('want: 0 to 1000, done: as many as follow') end
 if sequence == known then return taken_before() end
-touch()
 finish()
 judge()
+touch()
 local look, waits = 1e15, 0
 if want > 0 then look = settle(held, items) end
 local more = put_back()
@@ -48,9 +49,10 @@ if #tokens < want and name ~= '' then
 end
 answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, now, math.max(look - now, 1), waits, table.concat(lost, ' '),
                           table.concat(tokens, ' '))
+if forgot then limit_keys(dedup, recent) end
 remember(answer[1])
 if soonest < 1e15 then lower(soonest) end
-if left or (want == 0 and more > 0) then tell(KEYS[10], 'r', 1) end
+if (left or (want == 0 and more > 0)) and tell(KEYS[10], 'r', 1) > 0 then was[6] = false end
 if #tokens > 0 and was[4] and tell(KEYS[11], 'm', math.min(#tokens, 4)) == 0 then call('HDEL', key, 'f') end
-if waits == 0 and soonest < 1e15 then tell_time(KEYS[10], soonest) end
+if waits == 0 and math.min(look, soonest) < 1e15 then tell_time(KEYS[10], math.min(look, soonest)) end
 return answer

@@ -1,21 +1,27 @@
 --[[ queue_purge: remove all that wait, those that are put off included. What is held stays with its holders.
-  KEYS[1]  queue   hash
-  KEYS[2]  ready   list
-  KEYS[3]  ranked  sorted set
-  KEYS[4]  later   sorted set
-  KEYS[5]  items   hash: what is held
-  KEYS[6]  dedup   hash
-  KEYS[7]  recent  sorted set
-  KEYS[8]  room    sorted set: who waits for room
-  ARGV[1]  rules   as in queue_push
-  Returns  how many were removed
-  Errors   LOCKSTEP_ARGUMENT (nothing was written)
+  KEYS[1]  queue     hash
+  KEYS[2]  ready     list
+  KEYS[3]  ranked    sorted set
+  KEYS[4]  later     sorted set
+  KEYS[5]  items     hash: what is held
+  KEYS[6]  dedup     hash
+  KEYS[7]  recent    sorted set
+  KEYS[8]  room      sorted set: who waits for room
+  KEYS[9]  record    string: what the last call of this caller did
+  ARGV[1]  rules     as in queue_push
+  ARGV[2]  sequence  as in queue_push
+  ARGV[3]  deadline_ms
+  Returns  {'<sequence> <how many were removed>', now_ms} | {'late', now_ms}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local call, key = redis.call, KEYS[1]
-local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) .* (%S+)$')
-if not publish then return redis.error_reply('LOCKSTEP_ARGUMENT rules') end
+local memory = KEYS[9]
+--#include queue_rules
+--#include server_time
+--#include queue_once
 --#include queue_entry
+--#include queue_keys
 --#include queue_tell
+if sequence == known then return {record, now} end
 local removed = call('LLEN', KEYS[2]) + call('ZCARD', KEYS[3]) + call('ZCARD', KEYS[4])
 call('UNLINK', KEYS[2], KEYS[3], KEYS[4])
 -- Only what is held keeps its key, and what is done for a while.
@@ -29,7 +35,10 @@ if call('EXISTS', KEYS[6]) == 1 then
         kept[#kept + 1], kept[#kept + 2] = name, call('HGET', KEYS[6], name) or '-'
     end
     call('UNLINK', KEYS[6])
-    for i = 1, #kept, 1000 do call('HSET', KEYS[6], unpack(kept, i, math.min(i + 999, #kept))) end
+    in_chunks('HSET', KEYS[6], kept)
+    limit_keys(KEYS[6], KEYS[7])
 end
-if removed > 0 and call('HEXISTS', key, 'f') == 1 then tell(KEYS[8], 'm', 1000) end
-return removed
+local answer = string.format('%.0f %d', sequence, removed)
+remember(answer)
+if removed > 0 and was[4] then tell(KEYS[8], 'm', 1000) end
+return {answer, now}

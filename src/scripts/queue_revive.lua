@@ -1,25 +1,31 @@
 --[[ queue_revive: put dead letters back, behind all that wait, or drop them.
-  KEYS[1]  dead     stream
-  KEYS[2]  ready    list
-  KEYS[3]  ranked   sorted set
-  KEYS[4]  waiting  sorted set: who waits for items
-  KEYS[5]  lanes    sorted set: lanes by their length, where ready is a lane
-  KEYS[6]  queue    hash
-  ARGV[1]  rules    as in queue_push
-  ARGV[2]  what     'back' or 'drop'
-  ARGV[3]  from     the first, by the id of the letter; '-': the first of all
-  ARGV[4]  to       the last; '+': the last of all
-  ARGV[5]  lane     its name; '': it is none
-  Returns  how many; at most 500 in one call
-  Errors   LOCKSTEP_ARGUMENT (nothing was written)
+  KEYS[1]  queue     hash
+  KEYS[2]  ready     list
+  KEYS[3]  ranked    sorted set
+  KEYS[4]  waiting   sorted set: who waits for items
+  KEYS[5]  lanes     sorted set: lanes by their length, where ready is a lane
+  KEYS[6]  dead      stream
+  KEYS[7]  record    string: what the last call of this caller did
+  ARGV[1]  rules     as in queue_push
+  ARGV[2]  sequence  as in queue_push
+  ARGV[3]  deadline_ms
+  ARGV[4]  what      'back' or 'drop'
+  ARGV[5]  from      the first, by the id of the letter; '-': the first of all
+  ARGV[6]  to        the last
+  ARGV[7]  lane      its name; '': it is none
+  Returns  {'<sequence> <how many, 500 at most>', now_ms} | {'late', now_ms}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local call, key = redis.call, KEYS[6]
-local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) .* (%S+)$')
-if not publish or not string.find(ARGV[2], '^%l+$') then return redis.error_reply('LOCKSTEP_ARGUMENT rules, or what: back or drop') end
+local memory = KEYS[7]
+--#include queue_rules
+--#include server_time
+--#include queue_once
+if ARGV[4] ~= 'back' and ARGV[4] ~= 'drop' then return refuse('what: back or drop') end
 --#include queue_entry
 --#include queue_tell
-local letters = call('XRANGE', KEYS[1], ARGV[3], ARGV[4], 'COUNT', 500)
-if #letters == 0 then return 0 end
+if sequence == known then return {record, now} end
+local letters = call('XRANGE', KEYS[6], ARGV[5], ARGV[6], 'COUNT', 500)
+if #letters == 0 then return {ARGV[2] .. ' 0', now} end
 local ids, plain, ranked = {}, {}, {}
 for i, letter in ipairs(letters) do
     ids[i] = letter[1]
@@ -33,12 +39,14 @@ for i, letter in ipairs(letters) do
         ranked[#ranked + 1], ranked[#ranked + 2] = -priority, order_of(id) .. ' ' .. id .. ' 0 ' .. priority .. ' 0 0\n' .. payload
     end
 end
-if ARGV[2] == 'back' then
+if ARGV[4] == 'back' then
     in_chunks('RPUSH', KEYS[2], plain)
     in_chunks('ZADD', KEYS[3], ranked)
-    if ARGV[5] ~= '' then call('ZADD', KEYS[5], call('LLEN', KEYS[2]), ARGV[5]) end
+    if ARGV[7] ~= '' then call('ZADD', KEYS[5], call('LLEN', KEYS[2]), ARGV[7]) end
 end
-call('XDEL', KEYS[1], unpack(ids))
-if call('XLEN', KEYS[1]) == 0 then call('DEL', KEYS[1]) end
-if ARGV[2] == 'back' then tell(KEYS[4], 'r', math.min(#ids, 8)) end
-return #ids
+call('XDEL', KEYS[6], unpack(ids))
+if call('XLEN', KEYS[6]) == 0 then call('DEL', KEYS[6]) end
+local answer = string.format('%.0f %d', sequence, #ids)
+remember(answer)
+if ARGV[4] == 'back' then tell(KEYS[4], 'r', math.min(#ids, 8)) end
+return {answer, now}

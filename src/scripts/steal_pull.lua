@@ -30,6 +30,7 @@ local memory, ready, ranked, later, held, items, dedup, recent, dead =
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time
+--#include queue_keys
 --#include queue_return
 --#include queue_verdicts
 --#include queue_take
@@ -42,9 +43,9 @@ local function measure(which, where)
     if length > 0 then call('ZADD', KEYS[11], length, which) else call('ZREM', KEYS[11], which) end
     return length
 end
-touch()
 finish()
 judge()
+touch()
 local look, waits, next_victim, rest = 1e15, 0, '', 0
 if want > 0 then look = settle(held, items) end
 local more = put_back()
@@ -53,7 +54,6 @@ if want > 0 and victim ~= '' and victim ~= lane then
     local n = mode == 'half' and math.min(math.ceil(call('LLEN', KEYS[13]) / 2), 1000) or 1
     local stolen = call('LRANGE', KEYS[13], -n, -1)
     if #stolen > 0 then
-        guard()
         call('LTRIM', KEYS[13], 0, -#stolen - 1)
         call('RPUSH', ready, unpack(stolen))
     end
@@ -69,10 +69,12 @@ if #tokens < want then
         look = wait_from_now(KEYS[10], name, math.min(look, soonest))
     end
 end
+if want > 0 and waits == 0 then call('HDEL', key, 'w' .. lane) end
 answer[1] = string.format('%.0f %.0f %.0f %d %s\n%s\n%s', sequence, now, math.max(look - now, 1), waits, next_victim,
                           table.concat(lost, ' '), table.concat(tokens, ' '))
+if forgot then limit_keys(dedup, recent) end
 remember(answer[1])
 if soonest < 1e15 then lower(soonest) end
-if rest > 0 then tell(KEYS[10], 'r', 1) end
-if waits == 0 and soonest < 1e15 then tell_time(KEYS[10], soonest) end
+if rest > 0 and tell(KEYS[10], 'r', 1) > 0 then was[6] = false end
+if waits == 0 and math.min(look, soonest) < 1e15 then tell_time(KEYS[10], math.min(look, soonest)) end
 return answer

@@ -1,12 +1,24 @@
 --[[ steal_purge: empty a lane, and what is put off.
-  KEYS[1]  lane   list
-  KEYS[2]  lanes  sorted set
-  KEYS[3]  later  sorted set
-  ARGV[1]  lane   its name
-  Returns  how many items were removed
+  KEYS[1]  queue     hash
+  KEYS[2]  lane      list
+  KEYS[3]  lanes     sorted set
+  KEYS[4]  later     sorted set
+  KEYS[5]  record    string
+  ARGV[1]  rules     as in queue_push
+  ARGV[2]  sequence  as in queue_push
+  ARGV[3]  deadline_ms
+  ARGV[4]  lane      its name
+  Returns  {'<sequence> <how many items were removed>', now_ms} | {'late', now_ms}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local call = redis.call
-local removed = call('LLEN', KEYS[1]) + call('ZCARD', KEYS[3])
-call('UNLINK', KEYS[1], KEYS[3])
-call('ZREM', KEYS[2], ARGV[1])
-return removed
+local memory = KEYS[5]
+--#include queue_rules
+--#include server_time
+--#include queue_once
+if sequence == known then return {record, now} end
+local removed = call('LLEN', KEYS[2]) + call('ZCARD', KEYS[4])
+call('UNLINK', KEYS[2], KEYS[4])
+call('ZREM', KEYS[3], ARGV[4])
+local answer = string.format('%.0f %d', sequence, removed)
+remember(answer)
+return {answer, now}

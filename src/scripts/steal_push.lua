@@ -28,6 +28,9 @@ call('ZADD', KEYS[3], call('LLEN', KEYS[2]), ARGV[4])
 local done = string.format('%.0f %s %d %.0f', sequence, batch, #entries, now)
 remember(done)
 local own = call('HGET', key, 'w' .. ARGV[4])
-if own and call('ZREM', KEYS[4], own) == 1 and redis.pcall(publish, channel .. own, 'r') ~= 0 then told = 1 end
+if own then
+    call('HDEL', key, 'w' .. ARGV[4], 't')
+    if call('ZREM', KEYS[4], own) == 1 and redis.pcall(publish, channel .. own, 'r') ~= 0 then told = 1 end
+end
 if #entries > told then told = told + tell(KEYS[4], 'r', math.min(#entries - told, 8)) end
 return {done, told}

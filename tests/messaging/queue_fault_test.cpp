@@ -139,6 +139,7 @@ TEST_F(queue_faults, who_waited_before_hears_when_the_lease_of_a_killed_consumer
     ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
     child_process consumer{{program_path("queue_consumer"), server.url(), "name", "take", "300"}};
     ASSERT_TRUE(eventually([&] { return waiting(server) == "2"; }));
+    ASSERT_TRUE(is_silent(server)) << "it looks once more when it is subscribed";
     there.enqueue("x");
     auto one = first.get();  // the first who waited
     ASSERT_TRUE(one);
@@ -153,6 +154,27 @@ TEST_F(queue_faults, who_waited_before_hears_when_the_lease_of_a_killed_consumer
     EXPECT_EQ(back->deliveries(), 2);
     one->ack();
     back->ack();
+}
+
+task<std::optional<texts::item>> wait_briefly_then_long(texts& from) {
+    auto brief = from.async_dequeue(30ms);
+    static_cast<void>(co_await std::move(brief));
+    auto long_one = from.async_dequeue(60s);
+    co_return co_await std::move(long_one);
+}
+
+TEST_F(queue_faults, who_waits_again_is_not_forgotten_because_it_had_left) {
+    // The server does not know the script by which the first one leaves: it is sent again as a whole, behind the second one's question.
+    for (int i = 0; i < 5; ++i) {
+        server.must({"SCRIPT", "FLUSH"});
+        begun waiting_one{wait_briefly_then_long(here)};
+        ASSERT_TRUE(is_silent(server));
+        ASSERT_EQ(waiting(server), "1");
+        there.enqueue("x");
+        auto got = waiting_one.get(10s);
+        ASSERT_TRUE(got);
+        got->ack();
+    }
 }
 
 TEST_F(queue_faults, who_waited_before_hears_of_an_item_that_is_given_back_for_later) {

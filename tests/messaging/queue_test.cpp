@@ -44,6 +44,11 @@ protected:
         run(
             by, [&] { what.nack(delay, why); }, [&] { return what.async_nack(delay, why); });
     }
+    static std::vector<std::string> of_letters(texts& of) {
+        std::vector<std::string> found;
+        for (auto const& one : of.dead_letters()) found.push_back(one.value());
+        return found;
+    }
     queue_counts counts(client& by, texts& of) {
         return run(
             by, [&] { return of.counts(); }, [&] { return of.async_counts(); });
@@ -97,6 +102,26 @@ TEST_P(queue_contract, takes_any_bytes) {
     enqueue(a, of_a, "");
     enqueue(a, of_a, std::string(1 << 20, 'x'));
     EXPECT_THAT(drain(b, of_b), ElementsAre(bytes, bytes, "", std::string(1 << 20, 'x')));
+}
+
+TEST_P(queue_contract, may_have_any_name) {
+    for (std::string const name : {"my queue", "PUBLISH 1 2 3 4 5 6", " ", "a\nb", "[x]*?%S+$", "\xff\x01"}) {
+        texts mine{a, name, {.max_deliveries = 1, .max_length = 1}};
+        texts others{b, name, {.max_deliveries = 1}};
+        begun waiting_one{others.async_dequeue(30s)};
+        enqueue(a, mine, "x");
+        auto got = waiting_one.get();
+        ASSERT_TRUE(got) << name;
+        enqueue(a, mine, "y");
+        begun second{mine.async_enqueue("z")};
+        nack(b, *got);
+        EXPECT_THAT(of_letters(others), ElementsAre("x"));
+        EXPECT_EQ(mine.requeue_dead(), 1);
+        EXPECT_THAT(drain(b, others), testing::IsSupersetOf({"y", "x"}));
+        second.get();
+        others.purge();
+        EXPECT_FALSE(dequeue(b, others, 20ms));
+    }
 }
 
 TEST_P(queue_contract, wakes_who_waits) {

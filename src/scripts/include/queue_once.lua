@@ -8,23 +8,17 @@ if sequence < known or (sequence > known and now > deadline) then return {'late'
 
 local function remember(text) call('SET', memory, text, 'PX', 120000) end
 
--- Before the first write that a server out of memory would let pass: it refuses this one, and then nothing is half done.
-local guarded = false
-local function guard()
-    if not guarded then remember(ARGV[2]) end
-    guarded = true
-end
-
--- The hash itself stays for the retention, at most twice that, so that it is moved seldom.
+-- The hash itself stays for the retention, at most twice that, so that it is moved seldom; and longer than those who wait are silent.
 local function touch(...)
-    local fields = {...}
-    if not was[3] or was[3] - now < retention then
+    local fields, kept = {...}, math.max(2 * retention, 300000)
+    local is_old = not was[3] or was[3] - now < kept / 2
+    if is_old then
         local n = #fields
-        fields[n + 1], fields[n + 2], fields[n + 3], fields[n + 4] = 'v', format, 'x', string.format('%.0f', now + 2 * retention)
+        fields[n + 1], fields[n + 2], fields[n + 3], fields[n + 4] = 'v', format, 'x', string.format('%.0f', now + kept)
     end
     if #fields == 0 then return end
     call('HSET', key, unpack(fields))
-    if not was[3] or was[3] - now < retention then call('PEXPIRE', key, 2 * retention) end
+    if is_old then call('PEXPIRE', key, kept) end
 end
 
 -- A lease that ends then, or something that is due: 'n' is not later.

@@ -1,11 +1,12 @@
--- Items that come back or go for good. Needs queue_rules, queue_entry, now, and the keys as locals: ready, ranked, later, dedup, recent, dead.
-local front, back, soonest = {}, {}, 1e15  -- soonest: when the first of what is put off here, or leased, will be ready
+-- Items that come back or go for good. Needs queue_rules, queue_entry, queue_keys, now, and the keys as locals: ready, ranked, later, dedup, recent, dead.
+local front, back, soonest, forgot = {}, {}, 1e15, false  -- soonest: when the first of what is put off here, or leased, will be ready
 
 -- Nobody needs its key any more, but for the window after it.
 local function forget_key(entry)
     local _, _, _, at, _, window, size = open(entry)
     if size == 0 then return end
     local name = string.sub(entry, at, at + size - 1)
+    forgot = true
     if window > 0 then
         call('ZADD', recent, now + window, name)
         if not was[5] then call('HSET', key, 'k', 1) end
@@ -45,9 +46,9 @@ end
 -- What lies with somebody whose lease is over comes back, what was put off until now is ready, keys are forgotten in time.
 local function settle(held, items)
     if calm and calm > now and not was[5] then return calm end
+    local has_recent = was[5] or (not calm and call('EXISTS', recent) == 1)  -- the hash may have gone since
     local first = call('ZRANGE', held, 0, 0, 'WITHSCORES')[2]
     if first and first + 0 <= now then
-        guard()
         local tokens = call('ZRANGE', held, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
         local entries = call('HMGET', items, unpack(tokens))
         for i, token in ipairs(tokens) do
@@ -64,7 +65,6 @@ local function settle(held, items)
     end
     local due = call('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
     if due and due + 0 <= now then
-        guard()
         local entries = call('ZRANGE', later, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
         for _, entry in ipairs(entries) do
             local _, deliveries = open(entry)
@@ -73,14 +73,13 @@ local function settle(held, items)
         call('ZREM', later, unpack(entries))
         due = call('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
     end
-    if was[5] then
+    if has_recent then
         local names = call('ZRANGE', recent, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
         if #names > 0 then
-            guard()
             call('HDEL', dedup, unpack(names))
             call('ZREM', recent, unpack(names))
         end
-        if call('EXISTS', recent) == 0 then call('HDEL', key, 'k') end
+        if call('EXISTS', recent) == 0 then call('HDEL', key, 'k') else call('HSET', key, 'k', 1) end
     end
     calm = math.min(tonumber(first or 1e15), tonumber(due or 1e15))
     call('HSET', key, 'n', string.format('%.0f', calm))

@@ -2,7 +2,7 @@
 --   v  format    l  number of the last batch    x  when this hash goes, ms    f  somebody waits for room    k  keys are remembered for a while
 --   t  at this time, ms, one of those who wait will look again; gone when one of them is told of something or leaves
 --   n  before this time, ms, no lease ends and nothing that is put off is due; without it that is not known
--- The lists, sets and hashes of items stay as long as there are items; this hash goes when nobody uses the queue for the retention.
+-- The lists, sets and hashes of items stay as long as there are items; this hash goes when nobody uses the queue for the retention, and some minutes.
 local call, key, format = redis.call, KEYS[1], 'queue 1'
 
 -- A whole number within these bounds, or nil.
@@ -14,7 +14,7 @@ end
 local function refuse(what) return redis.error_reply('LOCKSTEP_ARGUMENT ' .. what) end
 
 local publish, retention, lease, most_deliveries, most_dead, most_length, channel =
-    string.match(ARGV[1], '^(S?PUBLISH) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+)$')
+    string.match(ARGV[1], '^(S?PUBLISH) (%d+) (%d+) (%d+) (%d+) (%d+) (.+)$')
 if not publish then
     return refuse('rules: PUBLISH|SPUBLISH <retention_ms> <lease_ms> <max_deliveries> <max_dead> <max_length> <channel>')
 end

@@ -40,17 +40,12 @@ local function take(want)
         tokens[i - 1] = token
         kept[2 * i - 3], kept[2 * i - 2] = token, answer[i]
         ends[2 * i - 3], ends[2 * i - 2] = now + lease, token
-        if lease == 0 and string.find(id, 'd', 1, true) then
-            guard()
-            forget_key(answer[i])
-        end
+        if lease == 0 and string.find(id, 'd', 1, true) then forget_key(answer[i]) end
     end
     if lease > 0 then
         soonest = math.min(soonest, now + lease)
-        call('HSET', items, unpack(kept))  -- first: a server out of memory refuses it
+        call('HSET', items, unpack(kept))
         call('ZADD', held, unpack(ends))
-    else
-        guard()
     end
     if listed > 0 then call('LTRIM', ready, listed, -1) end
     if #used > 0 then call('ZREM', ranked, unpack(used)) end

@@ -173,5 +173,23 @@ TEST_P(run_once_contract, gives_others_a_try_after_a_failure_only_where_that_is_
     EXPECT_TRUE(once(b, "other", 60s, [] {}));
 }
 
+TEST(run_once_cancelled, gives_others_a_try_where_that_is_asked_for) {
+    redis_server server;
+    client by{server.url()};
+    event never{by, "never"};
+    std::stop_source stop;
+    std::atomic<bool> inside{false};
+    auto const work = [&]() -> lockstep::task<void> {
+        inside = true;
+        auto waiting = never.async_wait();
+        co_await std::move(waiting);
+    };
+    begun const running{with_stop_token(async_run_once(by, "name", 60s, work, {.again_if_it_throws = true}), stop.get_token())};
+    ASSERT_TRUE(eventually([&] { return inside.load(); }));
+    stop.request_stop();
+    EXPECT_EQ(outcome([&] { running.get(); }), errc::cancelled);
+    EXPECT_TRUE(run_once(by, "name", 60s, [] {}));
+}
+
 }  // namespace
 }  // namespace lockstep::test

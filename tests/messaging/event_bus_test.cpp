@@ -224,6 +224,31 @@ TEST_F(event_bus_queues, after_its_end_no_handler_runs) {
     }
 }
 
+TEST_F(event_bus_queues, its_end_waits_for_the_handler_that_runs_and_no_other_begins) {
+    for (bool const on_executor : {false, true}) {
+        std::atomic<int> begun_here{0};
+        std::atomic<bool> ending{false};
+        std::atomic<bool> over{false};
+        bus_subscribe_options options;
+        if (on_executor) options.executor = [](std::function<void()> next) { std::thread{std::move(next)}.detach(); };
+        auto ear = bus_a.subscribe<std::string>(
+            "x",
+            [&](std::string const&) {
+                ++begun_here;
+                EXPECT_TRUE(eventually([&] { return ending.load(); }));
+                std::this_thread::sleep_for(50ms);  // whoever does not wait for this sees it
+                over = true;
+            },
+            options);
+        publish_all(0, 10);
+        ASSERT_TRUE(eventually([&] { return ear.counters().waiting == 9; }));
+        ending = true;
+        ear.end();
+        EXPECT_TRUE(over);
+        EXPECT_EQ(begun_here, 1);
+    }
+}
+
 TEST_F(event_bus_queues, may_be_ended_by_its_handler) {
     bus_subscription ear;
     std::atomic<int> count{0};

@@ -110,6 +110,26 @@ TEST_P(work_stealing_contract, wakes_the_lanes_own_worker_and_others_to_steal) {
     stolen->ack();
 }
 
+TEST_P(work_stealing_contract, remembers_a_lanes_worker_only_while_it_waits) {
+    auto const is_known = [&] { return server.must({"HEXISTS", stealing_key, "wanna"}).integer == 1; };
+    begun first{of_a.async_dequeue(60s)};
+    ASSERT_TRUE(eventually(is_known));
+    texts{b, "name", "berta"}.push_to("anna", "x");
+    auto got = first.get();
+    ASSERT_TRUE(got);
+    got->ack();
+    EXPECT_FALSE(is_known()) << "it was told";
+    EXPECT_FALSE(dequeue(a, of_a, 50ms));
+    EXPECT_TRUE(eventually([&] { return !is_known(); })) << "it left";
+    begun second{of_a.async_dequeue(60s)};
+    ASSERT_TRUE(eventually(is_known));
+    texts{b, "name", "berta"}.push("y");
+    auto stolen = second.get();
+    ASSERT_TRUE(stolen);
+    stolen->ack();
+    EXPECT_FALSE(is_known()) << "it was told of something else";
+}
+
 TEST_P(work_stealing_contract, gives_items_again_and_keeps_dead_letters) {
     texts strict{a, "name", "anna", {.items = {.max_deliveries = 2}}};
     push(a, of_a, "x");

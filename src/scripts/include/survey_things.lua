@@ -9,7 +9,11 @@ local function in_lanes(key)
 end
 
 local function read_thing(key, kind, word)
-    if plain[word] then return {word, 0, call(plain[word], key), 0, 0, 0} end
+    if plain[word] then
+        local size = call(plain[word], key)
+        if size == 0 and call('EXISTS', key) == 0 then return {''} end
+        return {word, 0, size, 0, 0, 0}
+    end
     if kind == 'queue 1' then
         local ready = word == 'lanes' and in_lanes(key) or call('LLEN', key .. ':ready') + call('ZCARD', key .. ':ranked')
         return {word, call('ZCARD', key .. ':waiting'), ready + call('ZCARD', key .. ':later'), call('ZCARD', key .. ':held'), 0, 0}

@@ -106,7 +106,14 @@ breaker_state::judgement breaker_state::judge() {
             auto const before = status_here();
             known.state = circuit::half_open;
             local_probes_ = local_successes_ = 0;
-            object_.owner()->home().post([self = shared_from_this(), before] { self->changed(before); });
+            object_.owner()->home().post([self = shared_from_this(), before] {
+                circuit_status after;
+                {
+                    std::lock_guard const held{self->mutex_};
+                    after = self->follow(before);
+                }
+                self->tell(before, after);
+            });
         }
         if (local_probes_ >= how_.half_open_probes) return {.what = verdict::refused};
         ++local_probes_;
@@ -233,9 +240,10 @@ void breaker_state::settle(std::string const& probe, breaker_outcome how) noexce
 
 void breaker_state::settle_local(breaker_outcome how) noexcept {
     object_.owner()->home().post([self = shared_from_this(), how] {
-        auto const before = self->status();
+        circuit_status before, now;
         {
             std::lock_guard const guard{self->mutex_};
+            before = self->status_here();
             self->local_probes_ = std::max(0, self->local_probes_ - 1);
             auto& known = self->local_;
             if (!self->is_local_ || known.state != circuit::half_open || how == breaker_outcome::none) return;
@@ -248,8 +256,9 @@ void breaker_state::settle_local(breaker_outcome how) noexcept {
                 return;
             }
             self->window_.clear();
+            now = self->follow(before);
         }
-        self->changed(before);
+        self->tell(before, now);
     });
 }
 
@@ -328,9 +337,10 @@ void breaker_state::adopt_reply(reply_view said, clock::time_point asked) noexce
 
 /// `asked`: before the question that this answers; nothing: it was pushed.
 void breaker_state::adopt(seen said, std::optional<clock::time_point> asked) noexcept {
-    auto const before = status();
+    circuit_status before, now;
     {
         std::lock_guard const guard{mutex_};
+        before = status_here();
         said.is_known = true;
         // Older news that came late. But what was asked for since is how it is, even if the number is smaller: the server has forgotten.
         if (said.version < server_.version && (!asked || *asked < server_.changed)) return;
@@ -341,14 +351,16 @@ void breaker_state::adopt(seen said, std::optional<clock::time_point> asked) noe
         if (!is_new && !was_local) return;
         no_probe_before_ = {};
         if (was_local) local_ = {};
+        now = follow(before);
     }
-    changed(before);
+    tell(before, now);
 }
 
 void breaker_state::go_local() noexcept {
-    auto const before = status();
+    circuit_status before, now;
     {
         std::lock_guard const guard{mutex_};
+        before = status_here();
         if (!std::exchange(is_local_, true)) {
             local_ = server_;  // what was open stays so
             local_.is_known = true;
@@ -366,27 +378,28 @@ void breaker_state::go_local() noexcept {
             local_.reopens = clock::now() + how_.recovery_timeout;
             window_.clear();
         }
+        now = follow(before);
     }
-    changed(before);
+    tell(before, now);
 }
 
-/// The gate follows what is known; the counts are of one state only.
-void breaker_state::changed(circuit_status const& before) noexcept {
-    circuit_status now;
-    {
-        std::lock_guard const guard{mutex_};
-        now = status_here();
-        bool const is_other = before.state != now.state || (before.version != now.version && before.version != 0);
-        auto const generation = (gate_.load() >> 1U) + (is_other ? 1 : 0);
-        gate_.store(generation << 1U | (now.state == circuit::closed && effective().is_known ? 1U : 0U), std::memory_order_release);
-        if (is_other) {
-            for (auto& one : stripes_) one.ok = one.failed = 0;
-            pending_ = {};
-            sent_ = {};
-            window_.clear();
-            server_ok_ = server_failed_ = 0;
-        }
+/// With the lock, and together with what it follows, so that no call goes where `state` says that none may. The counts are of one state only.
+circuit_status breaker_state::follow(circuit_status const& before) noexcept {
+    auto const now = status_here();
+    bool const is_other = before.state != now.state || (before.version != now.version && before.version != 0);
+    auto const generation = (gate_.load() >> 1U) + (is_other ? 1 : 0);
+    gate_.store(generation << 1U | (now.state == circuit::closed && effective().is_known ? 1U : 0U), std::memory_order_release);
+    if (is_other) {
+        for (auto& one : stripes_) one.ok = one.failed = 0;
+        pending_ = {};
+        sent_ = {};
+        window_.clear();
+        server_ok_ = server_failed_ = 0;
     }
+    return now;
+}
+
+void breaker_state::tell(circuit_status const& before, circuit_status const& now) noexcept {
     if (before.state == now.state || !how_.on_change) return;
     try {
         how_.on_change({.from = before.state, .to = now.state, .version = now.version, .local = now.local});

@@ -104,7 +104,8 @@ private:
     void decide_if_local() noexcept;
     static task<void> read(std::shared_ptr<breaker_state> self, std::chrono::milliseconds within);
     static task<void> recover(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which);
-    void changed(circuit_status const& before) noexcept;
+    circuit_status follow(circuit_status const& before) noexcept;
+    void tell(circuit_status const& before, circuit_status const& now) noexcept;
     void gather() noexcept;
     void report_now() noexcept;
     static task<void> report(std::shared_ptr<breaker_state> self);

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -250,20 +251,24 @@ TEST_F(event_bus_queues, its_end_waits_for_the_handler_that_runs_and_no_other_be
 }
 
 TEST_F(event_bus_queues, may_be_ended_by_its_handler) {
+    // Nobody waits for a handler that ended its own subscription: what it still touches then must outlive the test.
+    struct shared_things {
+        std::mutex set;
+        std::atomic<int> count{0};
+    };
+    auto const all = std::make_shared<shared_things>();
     bus_subscription ear;
-    std::atomic<int> count{0};
-    std::mutex set;
     {
-        std::lock_guard const until_it_is_there{set};
-        ear = bus_a.subscribe<std::string>("x", [&](std::string const&) {
-            std::lock_guard const guard{set};
+        std::lock_guard const until_it_is_there{all->set};
+        ear = bus_a.subscribe<std::string>("x", [&ear, all](std::string const&) {
+            std::lock_guard const guard{all->set};
             ear.end();
-            ++count;
+            ++all->count;
         });
     }
     publish_all(0, 10);
     EXPECT_TRUE(eventually([&] { return bus_b.publish("x", std::string{"more"}) == 0; }));
-    EXPECT_EQ(count, 1);
+    EXPECT_TRUE(eventually([&] { return all->count == 1; }));
 }
 
 TEST_F(event_bus_queues, may_be_ended_on_the_io_thread_that_its_handler_waits_for) {

@@ -34,7 +34,9 @@ bool peer_kit::install(std::string const& folder) try {
     auto const place = folder.empty() ? directory_ : directory_ + '/' + folder;
     auto const core = stand_.where.client;
     run_tool({"node", "--version"}, core);
-    if (!files::exists(place + "/node_modules/.package-lock.json")) {
+    files::path const installed = place + "/node_modules/.package-lock.json";
+    // Also when the list of peers has grown since.
+    if (!files::exists(installed) || files::last_write_time(installed) < files::last_write_time(place + "/package-lock.json")) {
         stand_.chosen.progress("nothing yet: installing the peers");
         // Not `ci` for the queues: their lock file names no optional packages, which differ by machine and are not needed.
         if (folder.empty()) {

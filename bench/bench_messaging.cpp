@@ -8,23 +8,12 @@ namespace lockstep::bench {
 namespace {
 
 void measure(settings const& chosen) {
-    report rows{"messaging"};
-    stand all{chosen, rows, "bench_messaging"};
-    peer_kit peers{all};
-    auto const run = [&](std::string const& name, auto const& work) {
-        if (!chosen.wants(name)) return;
-        chosen.progress(name);
-        work(all, peers, name);
-        all.redis.command({"FLUSHALL"});
-    };
-    run("enqueue, 64 at once", enqueue_one_by_one);
-    run("enqueue, 100 together", enqueue_in_bulk);
-    run("take, handle, acknowledge, 50 at once", take_and_acknowledge);
-    run("an item's whole life", whole_life);
-    run("enqueue to handler", latency);
-    run("a waiting item", memory);
-    chosen.progress("");
-    rows.print(chosen);
+    measure_cases(chosen, "messaging", {{"enqueue, 64 at once", enqueue_one_by_one},
+                                       {"enqueue, 100 together", enqueue_in_bulk},
+                                       {"take, handle, acknowledge, 50 at once", take_and_acknowledge},
+                                       {"an item's whole life", whole_life},
+                                       {"enqueue to handler", latency},
+                                       {"a waiting item", memory}});
 }
 
 }  // namespace

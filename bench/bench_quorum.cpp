@@ -158,19 +158,8 @@ void five_nodes(stand& all, peer_kit& peers, std::string const& name) {
 }
 
 void measure(settings const& chosen) {
-    report rows{"quorum"};
-    stand all{chosen, rows, "bench_quorum"};
-    peer_kit peers{all};
-    auto const run = [&](std::string const& name, auto const& work) {
-        if (!chosen.wants(name)) return;
-        chosen.progress(name);
-        work(all, peers, name);
-        all.redis.command({"FLUSHALL"});
-    };
-    run("redlock, 1 node, 64 at once", one_node);
-    run("redlock, 5 nodes, 64 at once", five_nodes);
-    chosen.progress("");
-    rows.print(chosen);
+    measure_cases(chosen, "quorum", {{"redlock, 1 node, 64 at once", one_node},
+                                       {"redlock, 5 nodes, 64 at once", five_nodes}});
 }
 
 }  // namespace

@@ -95,4 +95,18 @@ std::optional<peer> peer_kit::best(job what, std::size_t processes, int core, be
     return found;
 }
 
+void measure_cases(settings const& chosen, std::string const& name, std::initializer_list<peer_case> cases) {
+    report rows{name};
+    stand all{chosen, rows, "bench_" + name};
+    peer_kit peers{all};
+    for (auto const& one : cases) {
+        if (!chosen.wants(one.name)) continue;
+        chosen.progress(one.name);
+        one.work(all, peers, one.name);
+        all.redis.command({"FLUSHALL"});
+    }
+    chosen.progress("");
+    rows.print(chosen);
+}
+
 }  // namespace lockstep::bench

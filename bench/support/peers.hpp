@@ -6,6 +6,7 @@
 #include "support/stand.hpp"
 #include "support/crew.hpp"
 
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,5 +43,13 @@ private:
     std::string directory_;
     std::string why_;
 };
+
+struct peer_case {
+    char const* name;
+    void (*work)(stand& all, peer_kit& peers, std::string const& name);
+};
+
+/// Runs those of them that are wanted, one after the other, each on an empty server, and prints the report of that name.
+void measure_cases(settings const& chosen, std::string const& name, std::initializer_list<peer_case> cases);
 
 }  // namespace lockstep::bench

@@ -4,6 +4,7 @@
 // when it must be asked at once, whether this process by itself sees it fail, and what to do without a server.
 
 #include <lockstep/circuit_breaker.hpp>
+#include <lockstep/error.hpp>
 
 #include <array>
 #include <chrono>
@@ -22,6 +23,11 @@ struct outcome_counts {
         return *this;
     }
 };
+
+/// It can't be asked, or does nothing but refuse (out of memory, no replicas): what was counted here decides until it answers again.
+inline bool is_silence(error const& problem) noexcept {
+    return problem.reason() == errc::unavailable || problem.reason() == errc::timeout || problem.reason() == errc::server;
+}
 
 /// `share`: of how many processes this is one.
 inline bool is_bad(circuit_breaker_options const& how, outcome_counts const& seen, int share = 1) noexcept {

@@ -426,10 +426,11 @@ TEST(consumer_threads, waits_for_its_coroutines_though_its_client_was_closed_bef
     auto by = std::make_unique<client>(server.url());
     std::atomic<bool> inside{false};
     std::atomic<bool> over{false};
+    std::atomic<bool> gone{false};
     auto const work = [&](delivery const& what) -> task<void> {
-        auto const wait_for_the_end = [stop = what.stop] {
+        auto const wait_for_the_end = [stop = what.stop, &gone] {
             EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
-            std::this_thread::sleep_for(50ms);  // whoever does not wait for this is gone by now
+            EXPECT_FALSE(eventually([&] { return gone.load(); }, 50ms)) << "the consumer does not wait for it";
         };
         elsewhere going{wait_for_the_end};
         inside = true;
@@ -442,6 +443,7 @@ TEST(consumer_threads, waits_for_its_coroutines_though_its_client_was_closed_bef
         ASSERT_TRUE(eventually([&] { return inside.load(); }));
         by.reset();
     }
+    gone = true;
     EXPECT_TRUE(over);
 }
 

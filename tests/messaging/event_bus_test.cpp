@@ -230,6 +230,7 @@ TEST_F(event_bus_queues, its_end_waits_for_the_handler_that_runs_and_no_other_be
         std::atomic<int> begun_here{0};
         std::atomic<bool> ending{false};
         std::atomic<bool> over{false};
+        std::atomic<bool> ended{false};
         bus_subscribe_options options;
         if (on_executor) options.executor = [](std::function<void()> next) { std::thread{std::move(next)}.detach(); };
         auto ear = bus_a.subscribe<std::string>(
@@ -237,7 +238,7 @@ TEST_F(event_bus_queues, its_end_waits_for_the_handler_that_runs_and_no_other_be
             [&](std::string const&) {
                 ++begun_here;
                 EXPECT_TRUE(eventually([&] { return ending.load(); }));
-                std::this_thread::sleep_for(50ms);  // whoever does not wait for this sees it
+                EXPECT_FALSE(eventually([&] { return ended.load(); }, 50ms)) << "its end does not wait for it";
                 over = true;
             },
             options);
@@ -245,6 +246,7 @@ TEST_F(event_bus_queues, its_end_waits_for_the_handler_that_runs_and_no_other_be
         ASSERT_TRUE(eventually([&] { return ear.counters().waiting == 9; }));
         ending = true;
         ear.end();
+        ended = true;
         EXPECT_TRUE(over);
         EXPECT_EQ(begun_here, 1);
     }

@@ -214,6 +214,7 @@ task<void> depot::nudge(std::shared_ptr<depot> self) {
 // ---- the end
 
 void depot::enter(flusher& who) noexcept {
+    who.said = said_;
     flushers_.push_back(who);
     if (!pulling_) rest_pulling();
 }
@@ -246,8 +247,15 @@ void depot::close(std::function<void()> done) noexcept {
     go_pulling();  // and not with the others of this turn, which may be the last
 }
 
+void depot::flushed() noexcept {
+    auto const answered = said_ - verdicts_.size();  // they are answered in order
+    while (!flushers_.empty() && flushers_.front().said <= answered) flushers_.front().finish();
+}
+
 void depot::ended() noexcept {
-    if (closing_ && !pulling_ && owed_ == 0 && closed_) std::exchange(closed_, nullptr)();
+    if (pulling_ || owed_ != 0) return;
+    flushed();
+    if (closing_ && closed_) std::exchange(closed_, nullptr)();
 }
 
 // ---- who waits

@@ -132,6 +132,7 @@ private:
     void subscribed() noexcept override;
     void interrupted() noexcept override {}
     void refused(errc reason, std::string_view why) noexcept override;
+    void flushed() noexcept;
     void ended() noexcept;
 
     // depot_pull.cpp
@@ -181,6 +182,7 @@ private:
     list_of<flusher> flushers_;
     held_list holding_;
     std::deque<verdict> verdicts_;
+    std::uint64_t said_ = 0;  // verdicts that there were
     std::uint64_t entries_ = 0;
     bool pulling_ = false;
     bool look_ = false;        // it is time to ask for items

@@ -61,6 +61,7 @@ void depot::judge(verdict what) {
     bool const is_over = !closing_ || (!pulling_ && !closed_);  // or nobody has begun to end it; else what is held goes with the last call
     if (owner()->closed() && is_over) return failed(what, make_error(errc::cancelled, "the client is closed"));
     verdicts_.push_back(std::move(what));
+    ++said_;
     if (!closing_) pull_signal_.raise();
 }
 
@@ -81,6 +82,7 @@ void depot::prolong() noexcept {
         auto const one = (at++)->shared_from_this();
         if (one->is_valid()) {
             verdicts_.push_back({.of = one, .what = verdict::kind::extend, .time = how_.visibility, .is_ours = true});
+            ++said_;
         } else {
             one->lose();  // it is not taken again silently
             let_go(*one);
@@ -129,6 +131,7 @@ root depot::pull_all(std::shared_ptr<depot> self) {
                 again = false;
             }
         }
+        if (me.has_to_pull()) me.flushed();  // else when all has ended
     }
     me.pulling_ = false;
     me.rest_pulling();
@@ -301,12 +304,9 @@ bool depot::pull_failed(pull_call& what, errc reason, std::string const& why) no
 }
 
 void depot::rest_pulling() noexcept {
-    if (verdicts_.empty()) {
-        while (!flushers_.empty()) flushers_.front().finish();
-    }
     if (!takers_.empty()) {
         home().arm(look_timer_, std::max(next_look_, home().now()));  // its time may have come while a call was under way
-        return;
+        return ended();
     }
     home().disarm(look_timer_);
     quiet_ = false;

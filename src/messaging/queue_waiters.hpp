@@ -104,12 +104,14 @@ private:
     clock::time_point until_;
 };
 
-/// Waits until all that was said of items has been answered.
+/// Waits until all that was said of items until now has been answered, and the server does not wait for us if nobody here does.
 class flusher final : public engine::awaiter {
 public:
     explicit flusher(std::shared_ptr<depot> at) noexcept : depot_(std::move(at)) {}
     ~flusher() { withdraw(); }
     void finish() noexcept { resume_soon(); }
+
+    std::uint64_t said = 0;  ///< so much had been when it came
 
 private:
     std::shared_ptr<core> const& owner() const noexcept override;

@@ -68,7 +68,7 @@ depot::depot(client& by, std::string_view name, queue_options const& how, lane_o
     pull_keys_.push_back(what_.key_of(lane_.empty() ? "room" : "lanes"));
     push_keys_ = {what_.key(), ready};
     if (lane_.empty()) {
-        for (auto const* const part : {"ranked", "later", "dedup", "recent", "waiting", "room"}) push_keys_.push_back(what_.key_of(part));
+        for (auto const* const part : {"ranked", "later", "dedup", "recent", "waiting", "room", "held", "items"}) push_keys_.push_back(what_.key_of(part));
     } else {
         for (auto const* const part : {"lanes", "waiting"}) push_keys_.push_back(what_.key_of(part));
     }
@@ -83,7 +83,7 @@ depot::~depot() {
         }
         if (listening_) {
             auto const kind = owner()->is_cluster() ? redis::channel_kind::shard : redis::channel_kind::plain;
-            owner()->way()->listening().remove(kind, channel_ + pull_session_.id, *this);
+            owner()->way()->listening().remove(kind, channel_ + name_, *this);
         }
         // No call is under way, or it would keep this.
         if (!pull_session_.id.empty()) hub_.sessions().give_back(std::move(pull_session_));
@@ -128,12 +128,11 @@ task<std::int64_t> depot::run_once(std::shared_ptr<depot> self, scripts::script 
     throw timeout_error("the server's clock runs away");
 }
 
-std::string const& depot::name_here() {
-    if (pull_session_.id.empty()) {
-        pull_session_ = hub_.sessions().borrow();
-        pull_keys_.push_back(what_.key_of("call:" + pull_session_.id));
-    }
-    return pull_session_.id;
+void depot::name_here() {
+    if (!pull_session_.id.empty()) return;
+    pull_session_ = hub_.sessions().borrow();
+    pull_keys_.push_back(what_.key_of("call:" + pull_session_.id));
+    name_ = (lane_.empty() && how_.reliable ? "+" : "") + pull_session_.id;
 }
 
 // ---- what the server tells
@@ -141,13 +140,21 @@ std::string const& depot::name_here() {
 void depot::listen() noexcept {
     if (std::exchange(listening_, true)) return;
     auto const kind = owner()->is_cluster() ? redis::channel_kind::shard : redis::channel_kind::plain;
-    owner()->way()->listening().add(kind, channel_ + pull_session_.id, *this);
+    owner()->way()->listening().add(kind, channel_ + name_, *this);
 }
 
 void depot::message(std::string_view, std::string_view payload) noexcept {
     if (payload == "r") {
         registered_ = quiet_ = false;
         told_ = !takers_.empty();
+        look_again();
+    } else if (payload.starts_with('o')) {
+        registered_ = quiet_ = false;
+        try {
+            offered(payload.substr(1));
+        } catch (error const& problem) {
+            log(log_level::warning, fmt::format("'{}': {}", what_.name(), problem.what()));  // its lease will end
+        }
         look_again();
     } else if (payload == "m") {
         told_of_room_ = !shipments_.empty();
@@ -204,7 +211,8 @@ void depot::look_after() noexcept {
 
 task<void> depot::nudge(std::shared_ptr<depot> self) {
     auto const& what = self->what_;
-    std::array<std::string, 4> const keys{what.key_of(self->lane_.empty() ? "ready" : "lanes"), what.key_of("ranked"), what.key_of("waiting"), what.key()};
+    std::array<std::string, 5> const keys{what.key_of(self->lane_.empty() ? "ready" : "lanes"), what.key_of("ranked"), what.key_of("waiting"), what.key(),
+                                         what.key_of("held")};
     std::array<argument, 1> const words{self->rules_};
     auto request = self->run(scripts::queue_nudge, keys, words);
     auto const said = co_await std::move(request);

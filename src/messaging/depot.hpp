@@ -7,7 +7,8 @@
 // once however often it is sent. A pull that is not answered is sent again as it is: what it took is not lost.
 //
 // Nobody polls: when there is nothing, the pull leaves our name at the server, and the next one who enqueues has us told. The push is a
-// hint. Who was told and died leaves items lying: whoever enqueued looks once more after the claim window, and has the next one told.
+// hint. An item that comes alone to a queue that is empty is in the message itself, leased for a moment: it is handed out at once, and the next
+// pull prolongs its lease or says what became of it. Who was told and died leaves items lying: whoever enqueued looks once more after the claim window, and has the next one told.
 // In turns, except construction and destruction.
 
 #include "core/keyed.hpp"
@@ -122,7 +123,7 @@ private:
     engine::hub& hub() const noexcept { return hub_; }
     std::int64_t latest() const noexcept;
     void listen() noexcept;
-    std::string const& name_here();
+    void name_here();
     task<reply> run(scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words);
     task<void> say_leave(std::string waiting, std::string name, std::string_view word);
     void see_to(task<void> work) noexcept;
@@ -138,6 +139,9 @@ private:
     // depot_pull.cpp
     void go_pulling() noexcept;
     void look_again() noexcept;
+    void offered(std::string_view message);
+    void hold(std::shared_ptr<held_item> const& item);
+    void hand_out(std::shared_ptr<held_item> item) noexcept;
     void prolong() noexcept;
     bool has_to_pull() const noexcept;
     pull_call next_pull();
@@ -170,6 +174,7 @@ private:
     std::string channel_;
     std::string rules_;
     engine::session pull_session_;
+    std::string name_;  // under which we wait at the server; '+': items may come in the message
     engine::session push_session_;
     bool listening_ = false;
     bool closing_ = false;
@@ -192,6 +197,7 @@ private:
     std::string victim_;
     clock::time_point next_look_{};
     clock::time_point last_contact_{};
+    std::int64_t ahead_ms_ = 0;  // the server's clock less the boot clock, at most
     depot_signal pull_signal_{*this, &depot::go_pulling};
     depot_signal look_timer_{*this, &depot::look_again};
     depot_signal keeper_{*this, &depot::prolong};

@@ -149,7 +149,8 @@ depot::pull_call depot::next_pull() {
     }
     call.acks = call.verdicts.size();
     for (auto at = verdicts_.begin(); at != end; ++at) {
-        if (at->of) call.verdicts.push_back(std::move(*at));
+        bool const is_needless = at->of && at->is_ours && at->of->now != held_item::state::held;  // what became of it is said, too
+        if (at->of && !is_needless) call.verdicts.push_back(std::move(*at));
     }
     verdicts_.erase(verdicts_.begin(), end);
     if (std::exchange(look_, false)) {
@@ -174,7 +175,7 @@ task<reply> depot::ask(pull_call const& what) {
     std::vector<std::string> texts;  // what the words point to
     texts.reserve(what.verdicts.size() - what.acks);
     words.insert(words.end(), {rules_, what.sequence, latest(), what.want});
-    std::string name = what.waits ? pull_session_.id : std::string{};
+    std::string name = what.waits ? name_ : std::string{};
     if (!lane_.empty()) name = fmt::format("{}\n{}\n{}\n{}", name, lane_, steals_half_ ? "half" : "one", what.victim);
     words.emplace_back(name);
     words.emplace_back(what.acks);
@@ -200,6 +201,7 @@ bool depot::pulled(pull_call& what, reply const& said) {
     auto const answer = read_pull_answer(said);
     clock_.learn(answer.now_ms);
     last_contact_ = home().now();
+    ahead_ms_ = answer.now_ms + 1 - std::chrono::floor<milliseconds>(what.sent.time_since_epoch()).count();
     if (answer.late) {
         what.sequence = pull_session_.sequence++;  // it did not run, and no copy of it can any more
         what.sent = base::boot_clock::now();
@@ -222,16 +224,9 @@ bool depot::pulled(pull_call& what, reply const& said) {
         auto item = std::make_shared<held_item>(shared_from_this(), token, entry);
         if (how_.reliable) {
             item->set_end(what.sent, how_.visibility);
-            holding_.push_back(*item);
-            item->kept = item;
-            if (how_.renew && !keeper_.linked()) home().arm(keeper_, home().now() + how_.visibility / 3);
+            hold(item);
         }
-        if (!takers_.empty() && item->is_valid()) {
-            takers_.front().finish(std::move(item));
-        } else if (how_.reliable) {
-            item->now = held_item::state::judged;
-            judge({.of = std::move(item), .what = verdict::kind::unused});
-        }
+        hand_out(std::move(item));
     }
     victim_ = answer.victim;
     for (auto one = takers_.begin(); one != takers_.end() && victim_.empty();) {
@@ -245,6 +240,37 @@ bool depot::pulled(pull_call& what, reply const& said) {
     auto const jittered = milliseconds{look_every.count() * 9 / 10 + static_cast<std::int64_t>(base::random_below(look_every.count() / 5))};
     next_look_ = home().now() + std::min(milliseconds{answer.look_again_ms}, jittered);
     return true;
+}
+
+void depot::hold(std::shared_ptr<held_item> const& item) {
+    holding_.push_back(*item);
+    item->kept = item;
+    if (how_.renew && !keeper_.linked()) home().arm(keeper_, home().now() + how_.visibility / 3);
+}
+
+void depot::hand_out(std::shared_ptr<held_item> item) noexcept {
+    if (!takers_.empty() && item->is_valid()) {
+        takers_.front().finish(std::move(item));
+    } else if (how_.reliable) {
+        item->now = held_item::state::judged;
+        judge({.of = std::move(item), .what = verdict::kind::unused});
+    }
+}
+
+/// An item in a message. It may have been under way for a while: then it is given back, and a pull takes it, whose time is known.
+void depot::offered(std::string_view message) {
+    auto const what = read_offer(message);
+    auto const now = base::boot_clock::now();
+    auto const age = std::chrono::ceil<milliseconds>(now.time_since_epoch()).count() + ahead_ms_ - what.now_ms;  // at most
+    auto const item = std::make_shared<held_item>(shared_from_this(), what.token, what.entry);
+    if (age < what.lease.count() / 4) item->set_end(now - milliseconds{std::max<std::int64_t>(age, 0)}, what.lease);
+    else item->lose();
+    hold(item);
+    hand_out(item);
+    if (item->now != held_item::state::held) return;
+    verdicts_.push_back({.of = item, .what = verdict::kind::extend, .time = how_.visibility, .is_ours = true});
+    ++said_;
+    pull_signal_.raise();
 }
 
 void depot::settled(verdict& what, bool is_lost, base::boot_clock::time_point sent) noexcept {
@@ -313,7 +339,7 @@ void depot::rest_pulling() noexcept {
     bool const is_known = std::exchange(registered_, false);
     bool const was_told = std::exchange(told_, false);  // and does nothing about it: another one is to know
     if (auto const self = weak_from_this().lock(); self && (is_known || was_told)) {
-        see_to(say_leave(what_.key_of("waiting"), pull_session_.id, "r"));
+        see_to(say_leave(what_.key_of("waiting"), name_, "r"));
     }
     ended();
 }

@@ -121,7 +121,7 @@ task<reply> depot::ask(push_call const& what) {
     words.reserve(4 + what.words.size());
     words.insert(words.end(), {rules_, what.sequence, latest()});
     if (!lane_.empty()) words.emplace_back(what.lane);
-    else words.emplace_back(what.waits && how_.max_length > 0 ? std::string_view{pull_session_.id} : std::string_view{});
+    else words.emplace_back(what.waits && how_.max_length > 0 ? std::string_view{name_} : std::string_view{});
     for (auto const& one : what.words) words.emplace_back(one);
     if (lane_.empty()) return run(scripts::queue_push, push_keys_, words);
     auto keys = push_keys_;
@@ -180,7 +180,7 @@ void depot::rest_pushing() noexcept {
     auto const self = weak_from_this().lock();
     bool const is_known = std::exchange(full_, false);
     bool const was_told = std::exchange(told_of_room_, false);
-    if ((is_known || was_told) && self) see_to(say_leave(what_.key_of("room"), pull_session_.id, "m"));
+    if ((is_known || was_told) && self) see_to(say_leave(what_.key_of("room"), name_, "m"));
     ended();
 }
 

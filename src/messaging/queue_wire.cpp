@@ -66,6 +66,15 @@ push_answer read_push_answer(reply_view said) {
     return found;
 }
 
+offer read_offer(std::string_view message) {
+    auto head = cut(message, '\n');
+    offer found{.now_ms = number(cut(head, ' '))};
+    found.lease = std::chrono::milliseconds{number(cut(head, ' '))};
+    found.token = head;
+    found.entry = message;
+    return found;
+}
+
 count_answer read_count_answer(reply_view said) {
     if (said.size() != 2) not_understood();
     auto rest = said[0].text();

@@ -4,6 +4,7 @@
 
 #include <lockstep/reply.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,6 +42,15 @@ struct pull_answer {
 };
 /// Points into the reply.
 pull_answer read_pull_answer(reply_view said);
+
+/// An item in a message, leased from then on.
+struct offer {
+    std::int64_t now_ms = 0;
+    std::chrono::milliseconds lease{};
+    std::string_view token;
+    std::string_view entry;
+};
+offer read_offer(std::string_view message);
 
 struct count_answer {
     bool late = false;

@@ -7,7 +7,9 @@
   KEYS[6]  recent    sorted set: keys of items that are done, and until when they count
   KEYS[7]  waiting   sorted set: who waits for items
   KEYS[8]  room      sorted set: who waits for room
-  KEYS[9]  record    string: what the last call of this caller did
+  KEYS[9]  held      sorted set, as in queue_pull
+  KEYS[10] items     hash, as in queue_pull
+  KEYS[11] record    string: what the last call of this caller did
   ARGV[1]  rules     'PUBLISH|SPUBLISH <retention_ms> <lease_ms> <max_deliveries> <max_dead> <max_length> <channel>'; 0: any length
   ARGV[2]  sequence  grows with each call of the caller; the same again: the same answer, and nothing is done
   ARGV[3]  deadline_ms  the server's time after which this must not run any more
@@ -16,7 +18,7 @@
   Returns  {'<sequence> <batch> <accepted> <now_ms>[ <n>=<id of the item that has its key>]...', how many were told} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local memory, dedup, recent = KEYS[9], KEYS[5], KEYS[6]
+local memory, dedup, recent, held, items = KEYS[11], KEYS[5], KEYS[6], KEYS[9], KEYS[10]
 --#include queue_rules
 --#include server_time
 --#include queue_once
@@ -66,6 +68,7 @@ for i = 1, count do
         end
     end
 end
+--#include queue_offer
 if accepted < count and ARGV[4] ~= '' then
     touch('l', batch, 'f', 1)
     call('ZADD', KEYS[8], 'NX', us, ARGV[4])
@@ -87,6 +90,7 @@ if next(keys) then
 end
 local done = string.format('%.0f %s %d %.0f%s', sequence, batch, accepted, now, table.concat(twins))
 remember(done)
+if to then told = send_offer() end
 if #plain + #ranked > 0 then told = tell(KEYS[7], 'r', math.min(#plain + #ranked / 2, 8)) end
 if told > 0 then was[6] = false end
 if #later > 0 then tell_time(KEYS[7], earliest) end

@@ -24,6 +24,11 @@ std::vector<std::string> drain(texts& from) {
     return found;
 }
 
+std::int64_t server_ms(redis_server& server) {
+    auto const time = server.must({"TIME"}).elements;
+    return std::stoll(time[0].text) * 1000 + std::stoll(time[1].text) / 1000;
+}
+
 class queue_faults : public testing::Test {
 protected:
     redis_server server;
@@ -132,6 +137,66 @@ TEST_F(queue_faults, a_waiter_that_was_told_and_is_silent_is_passed_over) {
     ASSERT_TRUE(late);
     EXPECT_EQ(late->value(), "y");
     late->ack();
+}
+
+// An item that comes alone is in the message that wakes who waits for it, leased for a moment.
+TEST_F(queue_faults, an_item_in_a_message_is_held_for_as_long_as_one_that_was_taken) {
+    begun waiting_one{there.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    here.enqueue("x");
+    auto got = waiting_one.get();
+    ASSERT_TRUE(got);
+    EXPECT_TRUE(got->is_valid());
+    EXPECT_TRUE(eventually([&] {
+        auto const held = server.must({"ZRANGE", queue_key + ":held", "0", "0", "WITHSCORES"}).elements;
+        return held.size() == 2 && std::stod(held[1].text) > static_cast<double>(server_ms(server) + 20'000);
+    }));
+    EXPECT_EQ(got->deliveries(), 1);
+    got->ack();
+    EXPECT_EQ(here.counts().held, 0);
+}
+
+TEST_F(queue_faults, an_item_in_a_message_that_is_lost_comes_back_soon) {
+    begun waiting_one{there.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    ASSERT_TRUE(is_silent(server));
+    proxy.hold(direction::to_client);
+    here.enqueue("x");
+    EXPECT_EQ(here.counts().held, 1);
+    proxy.cut();
+    proxy.heal();
+    auto got = waiting_one.get(5s);
+    ASSERT_TRUE(got) << "when the moment is over, and not after its visibility of 30 s";
+    EXPECT_EQ(got->deliveries(), 2);
+    got->ack();
+}
+
+TEST_F(queue_faults, an_item_in_a_message_that_was_long_under_way_is_not_handed_out) {
+    begun waiting_one{there.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    ASSERT_TRUE(is_silent(server));
+    proxy.hold(direction::to_client);
+    here.enqueue("x");
+    auto other = here.dequeue(10s);  // when that lease is over
+    ASSERT_TRUE(other);
+    proxy.heal();
+    here.enqueue("y");
+    auto got = waiting_one.get();
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->value(), "y") << "the other one is held by somebody else";
+    got->ack();
+    other->ack();
+}
+
+TEST_F(queue_faults, an_item_that_may_be_delivered_once_only_is_not_sent_in_a_message) {
+    begun waiting_one{there.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    ASSERT_TRUE(is_silent(server));
+    proxy.hold(direction::to_server);
+    texts{near, "name", {.max_deliveries = 1}}.enqueue("x");
+    EXPECT_EQ(here.counts().ready, 1) << "a message that is lost would be its only delivery";
+    proxy.heal();
+    ASSERT_TRUE(waiting_one.get());
 }
 
 TEST_F(queue_faults, who_waited_before_hears_when_the_lease_of_a_killed_consumer_ends) {

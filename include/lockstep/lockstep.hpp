@@ -19,6 +19,9 @@
 #include <lockstep/event_bus.hpp>
 #include <lockstep/health.hpp>
 #include <lockstep/idempotency.hpp>
+#include <lockstep/job_client.hpp>
+#include <lockstep/job_options.hpp>
+#include <lockstep/job_worker.hpp>
 #include <lockstep/latch.hpp>
 #include <lockstep/leaderboard.hpp>
 #include <lockstep/leadership.hpp>

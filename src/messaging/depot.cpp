@@ -25,6 +25,16 @@ constexpr std::chrono::milliseconds longest_try = 60s;
 constexpr std::chrono::milliseconds longest_budget = 5s;   // a command that was given up can run so much later at most
 constexpr int most_tries = 5;
 
+std::string kind_of(lane_options const& lane) {
+    if (!lane.job_type.empty()) return "jobs:q:" + std::string{lane.job_type};
+    return lane.lane.empty() ? "queue" : "stealing";
+}
+
+scripts::script const& choose(lane_options const& lane, scripts::script const& of_queues, scripts::script const& of_lanes, scripts::script const& of_jobs) {
+    if (!lane.job_type.empty()) return of_jobs;
+    return lane.lane.empty() ? of_queues : of_lanes;
+}
+
 }  // namespace
 
 // ---- signals
@@ -47,16 +57,18 @@ void depot_signal::arrive() noexcept {
 
 // ---- the depot
 
-std::shared_ptr<depot> depot::make(client& by, std::string_view name, queue_options const& how, lane_options const& lane) {
-    auto made = std::make_shared<depot>(by, name, how, lane);
+std::shared_ptr<depot> depot::make(std::shared_ptr<core> owner, std::string_view name, queue_options const& how, lane_options const& lane) {
+    auto made = std::make_shared<depot>(std::move(owner), name, how, lane);
     queue_house::of(*made->owner()).add(made);
     return made;
 }
 
-depot::depot(client& by, std::string_view name, queue_options const& how, lane_options const& lane)
-    : what_(by, name, lane.lane.empty() ? "queue" : "stealing"), how_(how), lane_(lane.lane), steals_half_(lane.steals_half),
+depot::depot(std::shared_ptr<core> of, std::string_view name, queue_options const& how, lane_options const& lane)
+    : what_(std::move(of), name, kind_of(lane)), how_(how), lane_(lane.lane), job_words_(lane.job_words), steals_half_(lane.steals_half),
       hub_(engine::hub::of(*what_.owner())), clock_(owner()->is_cluster() ? nullptr : &hub_.offset_ms),
-      channel_(what_.key().substr(0, what_.key().rfind(':')) + ":wake:") {
+      channel_(what_.key().substr(0, what_.key().rfind(':')) + ":wake:"),
+      pull_script_(choose(lane, scripts::queue_pull, scripts::steal_pull, scripts::job_pull)),
+      push_script_(choose(lane, scripts::queue_push, scripts::steal_push, scripts::job_push)) {
     rules_ = fmt::format("{} {} {} {} {} {} {}", owner()->is_cluster() ? "SPUBLISH" : "PUBLISH", how_.retention.count(),
                          how_.reliable ? how_.visibility.count() : 0, how_.max_deliveries, how_.max_dead, how_.max_length, channel_);
     auto const ready = lane_.empty() ? what_.key_of("ready") : lane_key(lane_);
@@ -72,6 +84,7 @@ depot::depot(client& by, std::string_view name, queue_options const& how, lane_o
     } else {
         for (auto const* const part : {"lanes", "waiting"}) push_keys_.push_back(what_.key_of(part));
     }
+    if (!lane.job_type.empty()) push_keys_.push_back(what_.key().substr(0, what_.key().rfind(":q:")) + ":types");
 }
 
 depot::~depot() {

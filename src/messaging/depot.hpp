@@ -60,8 +60,8 @@ public:
     using clock = redis::reactor::clock;
     using milliseconds = std::chrono::milliseconds;
 
-    static std::shared_ptr<depot> make(client& by, std::string_view name, queue_options const& how, lane_options const& lane);
-    depot(client& by, std::string_view name, queue_options const& how, lane_options const& lane);
+    static std::shared_ptr<depot> make(std::shared_ptr<core> owner, std::string_view name, queue_options const& how, lane_options const& lane);
+    depot(std::shared_ptr<core> owner, std::string_view name, queue_options const& how, lane_options const& lane);
     ~depot();
 
     keyed const& what() const noexcept { return what_; }
@@ -168,6 +168,7 @@ private:
     keyed what_;
     queue_options how_;
     std::string lane_;
+    std::string job_words_;  // empty: these are no jobs
     bool steals_half_ = true;
     engine::hub& hub_;
     engine::server_clock clock_;
@@ -180,6 +181,8 @@ private:
     bool closing_ = false;
     std::function<void()> closed_;
     int owed_ = 0;  // what must have been said before the client closes
+    scripts::script const& pull_script_;
+    scripts::script const& push_script_;
     std::vector<std::string> pull_keys_;
     std::vector<std::string> push_keys_;
 

@@ -177,6 +177,7 @@ task<reply> depot::ask(pull_call const& what) {
     words.insert(words.end(), {rules_, what.sequence, latest(), what.want});
     std::string name = what.waits ? name_ : std::string{};
     if (!lane_.empty()) name = fmt::format("{}\n{}\n{}\n{}", name, lane_, steals_half_ ? "half" : "one", what.victim);
+    if (!job_words_.empty()) name = fmt::format("{}\n{}", name, job_words_);
     words.emplace_back(name);
     words.emplace_back(what.acks);
     for (std::size_t i = 0; i != what.verdicts.size(); ++i) {
@@ -186,15 +187,18 @@ task<reply> depot::ask(pull_call const& what) {
         switch (one.what) {
             case verdict::kind::extend: texts.push_back(fmt::format("extend {}", one.time.count())); break;
             case verdict::kind::unused: texts.emplace_back("unused"); break;
+            case verdict::kind::complete: texts.emplace_back("done"); break;
+            case verdict::kind::retry: texts.push_back(fmt::format("retry {}", one.time.count())); break;
+            case verdict::kind::fail: texts.emplace_back("fail"); break;
             default: texts.push_back(fmt::format("later {}", one.time.count())); break;
         }
         words.emplace_back(texts.back());
         words.emplace_back(one.reason);
     }
-    if (lane_.empty()) return run(scripts::queue_pull, pull_keys_, words);
+    if (lane_.empty()) return run(pull_script_, pull_keys_, words);
     auto keys = pull_keys_;
     keys.push_back(lane_key(what.victim.empty() ? lane_ : what.victim));
-    return run(scripts::steal_pull, keys, words);
+    return run(pull_script_, keys, words);
 }
 
 bool depot::pulled(pull_call& what, reply const& said) {

@@ -123,10 +123,10 @@ task<reply> depot::ask(push_call const& what) {
     if (!lane_.empty()) words.emplace_back(what.lane);
     else words.emplace_back(what.waits && how_.max_length > 0 ? std::string_view{name_} : std::string_view{});
     for (auto const& one : what.words) words.emplace_back(one);
-    if (lane_.empty()) return run(scripts::queue_push, push_keys_, words);
+    if (lane_.empty()) return run(push_script_, push_keys_, words);
     auto keys = push_keys_;
     keys[1] = lane_key(what.lane);
-    return run(scripts::steal_push, keys, words);
+    return run(push_script_, keys, words);
 }
 
 bool depot::pushed(push_call& what, reply const& said) {

@@ -77,11 +77,11 @@ private:
 
 /// What is said of an item.
 struct verdict {
-    enum class kind : std::uint8_t { ack, nack, unused, extend };
+    enum class kind : std::uint8_t { ack, nack, unused, extend, complete, retry, fail };  // the last three: of jobs
     std::shared_ptr<held_item> of;
     kind what = kind::ack;
     std::chrono::milliseconds time{0};
-    std::string reason{};
+    std::string reason{};  ///< or its result
     bool is_ours = false;  ///< nobody asked for it
     std::uint64_t serial = 0;  ///< of those who wait for an answer about this item; 0: nobody does
 };

@@ -1,6 +1,7 @@
 #include <lockstep/detail/raw_queue.hpp>
 
 #include "messaging/depot.hpp"
+#include "messaging/raw_queue_parts.hpp"
 
 #include <lockstep/error.hpp>
 
@@ -96,17 +97,21 @@ task<void> raw_item::async_extend(milliseconds time) {
     return settle({.of = what_, .what = verdict::kind::extend, .time = time});
 }
 
-void raw_item::ack_soon(std::function<void(std::exception_ptr)> failed) noexcept {
+bool decide(verdict what, std::function<void(std::exception_ptr)> failed) noexcept {
+    auto& item = *what.of;
     auto expected = held_item::state::held;
-    if (!what_ || !what_->now.compare_exchange_strong(expected, held_item::state::judged)) return;
-    what_->failed = std::move(failed);
-    say({.of = what_, .what = verdict::kind::ack});
+    if (!item.now.compare_exchange_strong(expected, held_item::state::judged)) return false;
+    item.failed = std::move(failed);
+    say(std::move(what));
+    return true;
+}
+
+void raw_item::ack_soon(std::function<void(std::exception_ptr)> failed) noexcept {
+    if (what_) decide({.of = what_, .what = verdict::kind::ack}, std::move(failed));
 }
 
 void raw_item::nack_soon(milliseconds delay, std::string reason) noexcept {
-    auto expected = held_item::state::held;
-    if (!what_ || !what_->now.compare_exchange_strong(expected, held_item::state::judged)) return;
-    say({.of = what_, .what = verdict::kind::nack, .time = delay, .reason = std::move(reason)});
+    if (what_) decide({.of = what_, .what = verdict::kind::nack, .time = delay, .reason = std::move(reason)}, {});
 }
 
 }  // namespace lockstep::detail

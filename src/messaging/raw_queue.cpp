@@ -61,15 +61,6 @@ std::string words_of(enqueue_options const& how) {
     return fmt::format("{} {} {} {}", how.delay.count(), how.priority, how.key.empty() ? 0 : how.key_window.count(), how.key);
 }
 
-task<std::vector<enqueued>> send(place at, cargo load) {
-    if (load.payloads.empty()) co_return std::vector<enqueued>{};
-    shipment mine{std::move(at), std::move(load)};
-    co_await mine;
-    co_return std::move(mine.done);
-}
-
-
-
 using lane_list = std::vector<std::pair<std::string, std::int64_t>>;
 
 /// What steal_count.lua says.
@@ -196,6 +187,13 @@ task<reply> run_on(place at, scripts::script const& script, std::span<std::strin
     return at->what().run(script, {views.data(), keys.size()}, words, {});
 }
 
+task<std::vector<enqueued>> send(place at, cargo load) {
+    if (load.payloads.empty()) co_return std::vector<enqueued>{};
+    shipment mine{std::move(at), std::move(load)};
+    co_await mine;
+    co_return std::move(mine.done);
+}
+
 task<std::optional<raw_item>> take(place at, raw_queue::until time, std::atomic<bool> const* stopping) {
     taker mine{at, time, stopping};
     co_await mine;
@@ -209,7 +207,7 @@ task<std::optional<raw_item>> take(place at, raw_queue::until time, std::atomic<
 raw_queue::raw_queue(client& by, std::string_view name, queue_options const& options, lane_options const& lane) {
     check(name, options);
     if (!lane.lane.empty()) check_lane(name, lane.lane);
-    depot_ = depot::make(by, name, options, lane);
+    depot_ = depot::make(core_access::of(by), name, options, lane);
 }
 
 task<std::vector<enqueued>> raw_queue::async_enqueue(std::vector<std::string> what, enqueue_options const& how, bool waits, std::string_view lane) {

@@ -14,7 +14,7 @@
   ARGV[2]  sequence  grows with each call of the caller; the same again: the same answer, and nothing is done
   ARGV[3]  deadline_ms  the server's time after which this must not run any more
   ARGV[4]  name      who is to be told when there is room; '': nobody
-  ARGV[5..]          for each item: '' or '<delay_ms> <priority> <window_ms> <key>', and its payload
+  ARGV[5..]          for each item: '' or '<delay_ms or @time_ms> <priority> <window_ms> <key>', and its payload
   Returns  {'<sequence> <batch> <accepted> <now_ms>[ <n>=<id of the item that has its key>]...', how many were told} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
@@ -25,73 +25,9 @@ local memory, dedup, recent, held, items = KEYS[11], KEYS[5], KEYS[6], KEYS[9], 
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time
+--#include queue_plain
 if sequence == known then return {record, 1} end
-local count, room, told = (#ARGV - 4) / 2, 1e15, 0
-if most_length > 0 then room = most_length - call('LLEN', KEYS[2]) - call('ZCARD', KEYS[3]) - call('ZCARD', KEYS[4]) end
-local batch = string.format('%.0f', math.max((was[2] or 0) + 1, us))
-local plain, ranked, later, keys, twins, accepted, earliest = {}, {}, {}, {}, {}, count, 1e15
-
-local function twin_of(name)
-    if keys[name] then return keys[name] end
-    local id = call('HGET', dedup, name)
-    if not id then return end
-    local until_ms = call('ZSCORE', recent, name)
-    return not (until_ms and until_ms + 0 <= now) and id or nil
-end
-
-for i = 1, count do
-    local options, payload = ARGV[3 + 2 * i], ARGV[4 + 2 * i]
-    local delay, priority, window, name = string.match(options, '^(%d+) (%-?%d+) (%d+) (.*)$')
-    if options ~= '' and not delay then return refuse('options: <delay_ms> <priority> <window_ms> <key>') end
-    local twin = name and name ~= '' and twin_of(name)
-    if twin then
-        twins[#twins + 1] = ' ' .. i .. '=' .. twin
-    elseif room <= 0 then
-        accepted = i - 1
-        break
-    else
-        room = room - 1
-        local id = batch .. '-' .. i
-        if options == '' then
-            plain[#plain + 1] = id .. ' 0\n' .. payload
-        else
-            if name ~= '' then id, keys[name] = id .. 'd', id .. 'd' end
-            local entry = id .. ' 0 ' .. priority .. ' ' .. window .. ' ' .. #name .. '\n' .. name .. payload
-            if delay + 0 > 0 then
-                earliest = math.min(earliest, now + delay)
-                later[#later + 1], later[#later + 2] = now + delay, entry
-            elseif priority + 0 ~= 0 then
-                ranked[#ranked + 1], ranked[#ranked + 2] = -priority, order_of(id) .. ' ' .. entry
-            else
-                plain[#plain + 1] = entry
-            end
-        end
-    end
-end
+--#include queue_enter
 --#include queue_offer
-if accepted < count and ARGV[4] ~= '' then
-    touch('l', batch, 'f', 1)
-    call('ZADD', KEYS[8], 'NX', us, ARGV[4])
-    call('PEXPIRE', KEYS[8], 300000)
-else
-    touch('l', batch)
-end
-in_chunks('RPUSH', KEYS[2], plain)
-in_chunks('ZADD', KEYS[3], ranked)
-in_chunks('ZADD', KEYS[4], later)
-if #later > 0 then lower(earliest) end
-for name, id in pairs(keys) do
-    call('HSET', dedup, name, id)
-    call('ZREM', recent, name)
-end
-if next(keys) then
-    call('PERSIST', dedup)
-    call('PERSIST', recent)
-end
-local done = string.format('%.0f %s %d %.0f%s', sequence, batch, accepted, now, table.concat(twins))
-remember(done)
-if to then told = send_offer() end
-if #plain + #ranked > 0 then told = tell(KEYS[7], 'r', math.min(#plain + #ranked / 2, 8)) end
-if told > 0 then was[6] = false end
-if #later > 0 then tell_time(KEYS[7], earliest) end
+--#include queue_entered
 return {done, told}

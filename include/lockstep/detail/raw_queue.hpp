@@ -69,8 +69,10 @@ struct raw_letter {
 };
 
 struct lane_options {
-    std::string_view lane{};  ///< empty: an ordinary queue
+    std::string_view lane{};  ///< of a work-stealing queue
     bool steals_half = true;
+    std::string_view job_type{};  ///< it is the queue of the jobs of this type
+    std::string_view job_words{};  ///< as job_pull.lua wants them: '<worker>\n<keep>'
 };
 
 class raw_queue {

@@ -1,4 +1,4 @@
--- Items that come back or go for good. Needs queue_rules, queue_entry, queue_keys, now, and the keys as locals: ready, ranked, later, dedup, recent, dead.
+-- Items that come back or go for good. Needs queue_rules, queue_entry, queue_keys, queue_dead or job_work, now, and the keys as locals: ready, ranked, later, dedup, recent, dead.
 local front, back, soonest, forgot = {}, {}, 1e15, false  -- soonest: when the first of what is put off here, or leased, will be ready
 
 -- Nobody needs its key any more, but for the window after it.
@@ -17,7 +17,7 @@ end
 
 local function die(entry, deliveries, reason)
     forget_key(entry)
-    call('XADD', dead, 'MAXLEN', most_dead, '*', 'n', deliveries, 'why', reason, 'item', entry)
+    bury(entry, deliveries, reason)
 end
 
 -- It was delivered so often, and is ready again: in front of the others, or behind them.
@@ -53,7 +53,7 @@ local function settle(held, items)
         local entries = call('HMGET', items, unpack(tokens))
         for i, token in ipairs(tokens) do
             local deliveries = tonumber(string.match(token, '%d+$'))
-            if entries[i] and deliveries >= most_deliveries then
+            if entries[i] and is_exhausted(entries[i], deliveries) then
                 die(entries[i], deliveries, 'its lease ended ' .. deliveries .. ' times')
             elseif entries[i] then
                 ready_again(entries[i], deliveries, front)

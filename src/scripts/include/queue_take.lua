@@ -7,7 +7,7 @@ local function taken_before()
     if not texts then return {'late', now} end  -- that script was ended in the middle
     for token in string.gmatch(texts, '%S+') do tokens[#tokens + 1] = token end
     local entries = #tokens > 0 and lease > 0 and call('HMGET', items, unpack(tokens)) or {}
-    for i = 1, #entries do answer[i + 1] = entries[i] or '' end
+    for i = 1, #entries do answer[i + 1] = entries[i] and shown(entries[i]) or '' end
     return answer
 end
 

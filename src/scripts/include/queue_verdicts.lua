@@ -14,6 +14,7 @@ local function finish()
         local token = ARGV[6 + i]
         if scores[i] then
             gone[#gone + 1] = token
+            ended(token)
             if string.find(token, 'd.', 1, true) then forget_key(call('HGET', items, token)) end
         else
             lost[#lost + 1] = i
@@ -38,7 +39,9 @@ local function judge()
             call('HDEL', items, token)
             if what == 'unused' then
                 ready_again(entry, deliveries - 1, front)
-            elseif deliveries >= most_deliveries then
+            elseif judged(token, entry, deliveries, what, span, ARGV[i + 2]) then
+                soonest = math.min(soonest, now + tonumber(span ~= '' and span or 1e15))
+            elseif is_exhausted(entry, deliveries) then
                 die(entry, deliveries, ARGV[i + 2])
             elseif span == '0' then
                 ready_again(entry, deliveries, front)

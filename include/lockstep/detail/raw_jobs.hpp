@@ -1,0 +1,89 @@
+#pragma once
+
+// What is under `job_client` and `job_worker`: the same for bytes, compiled once. Nothing here is for users.
+
+#include <lockstep/subscription.hpp>
+#include <lockstep/client.hpp>
+#include <lockstep/job_options.hpp>
+#include <lockstep/task.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep::detail {
+
+class job_office;
+class job_crew;
+struct running_job;
+
+class raw_jobs {
+public:
+    raw_jobs(client& by, std::string_view name);
+
+    task<std::vector<scheduled>> async_schedule(std::string_view type, std::vector<std::string> payloads, job_options const& how);
+    task<bool> async_change(std::string_view what, std::string_view id, std::chrono::milliseconds delay, std::int32_t priority);
+    task<std::optional<job_info>> async_find(std::string_view id);
+    task<std::vector<job_info>> async_list(std::string_view type, job_state state, std::size_t from, std::size_t most);
+    task<std::vector<std::string>> async_types();
+    task<job_counts> async_counts(std::string_view type);
+    /// Nothing: it has not ended by then.
+    task<std::optional<job_outcome>> async_wait(std::string_view id, std::chrono::steady_clock::time_point until);
+    task<subscription> async_observe(std::string_view type, std::function<void(job_event const&)> handler);
+
+    void require_blocking() const;
+    std::string const& name() const noexcept;
+
+private:
+    std::shared_ptr<job_office> office_;
+};
+
+/// A job at work, for its handler.
+class raw_job {
+public:
+    explicit raw_job(std::shared_ptr<running_job> what) noexcept : what_(std::move(what)) {}
+
+    std::string_view payload() const noexcept;
+    std::string const& id() const noexcept;
+    std::int32_t attempt() const noexcept;
+    std::int32_t deliveries() const noexcept;
+    bool is_valid() const noexcept;
+    std::stop_token stop_token() const noexcept;
+    void progress(std::string text);
+    task<void> async_progress(std::string text);
+
+private:
+    std::shared_ptr<running_job> what_;
+};
+
+class raw_job_worker {
+public:
+    using on_thread = std::function<std::string(raw_job&)>;
+    using as_task = std::function<task<std::string>(raw_job&)>;
+
+    raw_job_worker(client& by, std::string_view name, job_worker_options const& how);
+    raw_job_worker(raw_job_worker&&) noexcept = default;
+    raw_job_worker& operator=(raw_job_worker&& other) noexcept;
+    ~raw_job_worker();
+
+    void handle(std::string_view type, handle_options const& how, on_thread handler);
+    void handle(std::string_view type, handle_options const& how, as_task handler);
+    void start();
+    void request_stop() noexcept;
+    void stop(std::stop_token token);
+    task<void> async_stop();
+    std::uint64_t completed() const noexcept;
+    std::uint64_t failed() const noexcept;
+
+private:
+    std::shared_ptr<job_crew> crew_;
+};
+
+}  // namespace lockstep::detail

@@ -1,0 +1,129 @@
+#pragma once
+
+/// `job_client`: schedules jobs, and tells what became of them. `job_worker` runs them.
+///
+///     lockstep::job_client jobs{client, "shop"};
+///     auto mail = jobs.schedule("mail", letter{"a@b.c", "Hello"}, {.delay = 5min, .attempts = 5});
+///     jobs.cancel(mail.id);
+///
+///     auto report = jobs.schedule("report", std::string{"2026-11"});
+///     if (auto end = jobs.wait(report.id, 30s)) std::cout << to_string(end->state) << ' ' << end->result << '\n';
+///
+/// A job has a type, which says who handles it, and a payload (#include <lockstep/json.hpp> for types of your own). It is run at least once: again
+/// when its worker dies, again when its handler throws, until it has been tried as often as it may be. Only one try can complete it: one that
+/// was overtaken is refused by the server.
+///
+/// Order: jobs of one type are begun in the order of their priorities, and of one priority in that in which they came.
+///
+/// Failure: `wait` gives nothing when the time is over; `cancel`, `requeue` and `move` are false when the job is not in a state for that. Everything else is
+/// thrown: `indeterminate_error` (it may have been scheduled, once), `unavailable_error`, `cancelled_error`, `server_error`, `invalid_argument_error`. A
+/// lost reply schedules nothing twice.
+///
+/// Threads: everything may be called from any thread; the object may be destroyed while its tasks go on. What is scheduled at the same time through one
+/// object leaves together: use one object for all threads. In a Cluster all jobs of one name are in one slot.
+
+#include <lockstep/codec.hpp>
+#include <lockstep/detail/raw_jobs.hpp>
+#include <lockstep/detail/time_after.hpp>
+
+#include <span>
+#include <utility>
+
+namespace lockstep {
+
+class job_client {
+public:
+    /// Does not ask the server. Throws `invalid_argument_error` for a name that is not 1 to 512 bytes.
+    job_client(client& by, std::string_view name) : raw_(by, name) {}
+
+    /// A type is 1 to 64 letters, digits, dots, dashes and underscores.
+    template <class T, codec_for<T> Codec = codec<T>>
+    scheduled schedule(std::string_view type, T const& payload, job_options const& how = {}, std::stop_token token = {}) {
+        return blocking(async_schedule<T, Codec>(type, payload, how), std::move(token));
+    }
+    template <class T, codec_for<T> Codec = codec<T>>
+    task<scheduled> async_schedule(std::string_view type, T const& payload, job_options const& how = {}) {
+        std::vector<std::string> bytes;
+        bytes.push_back(Codec::encode(payload));
+        return only(raw_.async_schedule(type, std::move(bytes), how));
+    }
+    /// Up to 4,000 in one round trip, in order. They must have no key.
+    template <class T, codec_for<T> Codec = codec<T>>
+    std::vector<scheduled> schedule_many(std::string_view type, std::span<T const> payloads, job_options const& how = {}, std::stop_token token = {}) {
+        return blocking(async_schedule_many<T, Codec>(type, payloads, how), std::move(token));
+    }
+    template <class T, codec_for<T> Codec = codec<T>>
+    task<std::vector<scheduled>> async_schedule_many(std::string_view type, std::span<T const> payloads, job_options const& how = {}) {
+        std::vector<std::string> bytes;
+        bytes.reserve(payloads.size());
+        for (auto const& one : payloads) bytes.push_back(Codec::encode(one));
+        return raw_.async_schedule(type, std::move(bytes), how);
+    }
+
+    /// It is not run any more. One that runs is told to stop, and cannot complete.
+    bool cancel(std::string_view id, std::stop_token token = {}) { return blocking(async_cancel(id), std::move(token)); }
+    task<bool> async_cancel(std::string_view id) { return raw_.async_change("cancel", id, {}, 0); }
+    /// One that has ended is run again, as if it had never been tried.
+    bool requeue(std::string_view id, std::chrono::milliseconds delay = {}, std::int32_t priority = 0, std::stop_token token = {}) {
+        return blocking(async_requeue(id, delay, priority), std::move(token));
+    }
+    task<bool> async_requeue(std::string_view id, std::chrono::milliseconds delay = {}, std::int32_t priority = 0) {
+        return raw_.async_change("requeue", id, delay, priority);
+    }
+    /// One that waits is run after this delay from now on, with this priority.
+    bool move(std::string_view id, std::chrono::milliseconds delay, std::int32_t priority = 0, std::stop_token token = {}) {
+        return blocking(async_move(id, delay, priority), std::move(token));
+    }
+    task<bool> async_move(std::string_view id, std::chrono::milliseconds delay, std::int32_t priority = 0) {
+        return raw_.async_change("move", id, delay, priority);
+    }
+
+    /// Nothing: there is none, or it ended long ago.
+    std::optional<job_info> find(std::string_view id, std::stop_token token = {}) { return blocking(async_find(id), std::move(token)); }
+    task<std::optional<job_info>> async_find(std::string_view id) { return raw_.async_find(id); }
+    /// Those of one type that are in a state: the youngest first if they have ended, else in the order in which they will be run.
+    std::vector<job_info> list(std::string_view type, job_state state, std::size_t from = 0, std::size_t most = 100, std::stop_token token = {}) {
+        return blocking(async_list(type, state, from, most), std::move(token));
+    }
+    task<std::vector<job_info>> async_list(std::string_view type, job_state state, std::size_t from = 0, std::size_t most = 100) {
+        return raw_.async_list(type, state, from, most);
+    }
+    /// The types that there are.
+    std::vector<std::string> types(std::stop_token token = {}) { return blocking(async_types(), std::move(token)); }
+    task<std::vector<std::string>> async_types() { return raw_.async_types(); }
+    job_counts counts(std::string_view type, std::stop_token token = {}) { return blocking(async_counts(type), std::move(token)); }
+    task<job_counts> async_counts(std::string_view type) { return raw_.async_counts(type); }
+
+    /// How it ended, as soon as it has; nobody polls. Nothing: not in this time.
+    std::optional<job_outcome> wait(std::string_view id, std::chrono::milliseconds time, std::stop_token token = {}) {
+        return blocking(async_wait(id, time), std::move(token));
+    }
+    task<std::optional<job_outcome>> async_wait(std::string_view id, std::chrono::milliseconds time) {
+        return raw_.async_wait(id, detail::time_after(time));
+    }
+
+    /// What happens to jobs of a type, as it happens; `handler` runs on the client's I/O thread. At most once, as all that is published.
+    subscription observe(std::string_view type, std::function<void(job_event const&)> handler, std::stop_token token = {}) {
+        return blocking(async_observe(type, std::move(handler)), std::move(token));
+    }
+    task<subscription> async_observe(std::string_view type, std::function<void(job_event const&)> handler) {
+        return raw_.async_observe(type, std::move(handler));
+    }
+
+    std::string const& name() const noexcept { return raw_.name(); }
+
+private:
+    template <class R>
+    R blocking(task<R> work, std::stop_token token) const {
+        raw_.require_blocking();
+        return sync_wait(std::move(work), std::move(token));
+    }
+    static task<scheduled> only(task<std::vector<scheduled>> sending) {
+        auto all = co_await std::move(sending);
+        co_return std::move(all.front());
+    }
+
+    detail::raw_jobs raw_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,131 @@
+#pragma once
+
+/// The options of `job_client` and `job_worker`, and what they tell of jobs.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace lockstep {
+
+/// How a job is scheduled.
+struct job_options {
+    /// It is not run before this time is over.
+    std::chrono::milliseconds delay{0};
+    /// Nor before this time. Counts instead of the delay if it is given.
+    std::chrono::system_clock::time_point at{};
+    /// Larger ones are run before smaller ones of the same type. -1,000,000 to 1,000,000.
+    std::int32_t priority = 0;
+    /// How often it may be tried in all when its handler throws. 1 to 1,000,000.
+    std::int32_t attempts = 3;
+    /// The pause before the second try; each further one is `backoff_factor` times as long, at most `max_backoff`. Factor 1: always the same.
+    std::chrono::milliseconds backoff{1'000};
+    std::chrono::milliseconds max_backoff{600'000};
+    double backoff_factor = 2;
+    /// So much of each pause is random: 0 to 1. Spreads those that failed together.
+    double jitter = 0.1;
+    /// A try that takes longer counts as failed, and its handler is asked to stop. 0: any time.
+    std::chrono::milliseconds timeout{0};
+    /// While a job of this type with this key waits or runs, another one is not scheduled. 0 to 512 bytes; empty: none.
+    std::string_view key{};
+    /// Nor for this long after it was done. Counts only with a key.
+    std::chrono::milliseconds key_window{0};
+};
+static_assert(std::is_trivially_destructible_v<job_options>);
+
+enum class job_state : std::uint8_t {
+    unknown,    ///< there is none, or it ended long ago
+    waiting,    ///< to be run, now or later
+    running,
+    completed,
+    failed,     ///< tried as often as it may be; `requeue` runs it again
+    cancelled,
+};
+std::string_view to_string(job_state state) noexcept;
+
+/// What became of a job that was scheduled.
+struct scheduled {
+    std::string id;      ///< `<type>/<number>`: of this one, or of the one that has its key
+    bool is_new = true;  ///< false: there is one with its key already, so this one was left out
+};
+
+/// A try that failed.
+struct job_failure {
+    std::chrono::system_clock::time_point when{};
+    std::int32_t delivery = 0;
+    std::string worker;
+    std::string reason;
+};
+
+struct job_info {
+    std::string id;
+    std::string type;
+    job_state state = job_state::unknown;
+    std::chrono::system_clock::time_point created{};
+    std::chrono::system_clock::time_point since{};  ///< in this state; while it waits: when it was created
+    std::string payload;
+    std::string result;
+    std::string progress;
+    std::string worker;  ///< who runs it, or did last
+    std::vector<job_failure> failures{};  ///< the last ones, the oldest first
+    std::int32_t attempts = 0;            ///< how many it may have
+};
+
+struct job_counts {
+    std::int64_t waiting = 0;  ///< to be run now
+    std::int64_t delayed = 0;
+    std::int64_t running = 0;
+    std::int64_t completed = 0;  ///< those that are remembered; so are the next two
+    std::int64_t failed = 0;
+    std::int64_t cancelled = 0;
+    // Since there are jobs of this type:
+    std::int64_t ever_added = 0;
+    std::int64_t ever_completed = 0;
+    std::int64_t ever_failed = 0;
+    std::int64_t ever_retried = 0;
+    std::int64_t ever_cancelled = 0;
+};
+
+/// How a job ended.
+struct job_outcome {
+    job_state state = job_state::unknown;
+    std::string result;
+    std::string reason;  ///< of its last failure
+};
+
+/// Something happened to a job.
+struct job_event {
+    std::string what;  ///< added, started, retrying, completed, failed, cancelled, requeued, moved, progress
+    std::string id;
+};
+
+/// How a worker behaves. All workers of the same jobs should have the same lease and the same limits.
+struct job_worker_options {
+    /// How many jobs at once, of all types. 1 to 10,000.
+    std::size_t concurrency = 10;
+    /// How long a job is left with a worker without a word from it; then it is run again. Renewed while it runs. 20 ms to 24 h.
+    std::chrono::milliseconds lease{30'000};
+    /// A job whose worker died so often has failed. 2 to 1,000,000.
+    std::int32_t max_crashes = 5;
+    /// How many jobs that ended are remembered, of each type, and for how long.
+    std::int64_t keep_completed = 1'000;
+    std::chrono::milliseconds keep_completed_for{std::chrono::hours{24}};
+    std::int64_t keep_failed = 10'000;  ///< and cancelled ones
+    std::chrono::milliseconds keep_failed_for{std::chrono::hours{24 * 7}};
+    /// As others see it; empty: the client's.
+    std::string_view name{};
+};
+static_assert(std::is_trivially_destructible_v<job_worker_options>);
+
+/// How jobs of one type are handled.
+struct handle_options {
+    /// How many at once here, of this type. 0: as many as the worker may run.
+    std::size_t concurrency = 0;
+};
+static_assert(std::is_trivially_destructible_v<handle_options>);
+
+}  // namespace lockstep

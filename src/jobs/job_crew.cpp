@@ -1,0 +1,432 @@
+#include "jobs/job_crew.hpp"
+
+#include "lease/pause.hpp"
+#include "scripts/all.hpp"
+
+#include <lockstep/consumer.hpp>
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+
+constexpr milliseconds rest_after_failure = 1s;  // when nothing could be taken
+constexpr milliseconds longest_rest = std::chrono::hours{1};
+
+std::string text_of(std::exception_ptr const& why) {
+    try {
+        std::rethrow_exception(why);
+    } catch (std::exception const& problem) {
+        return std::string{problem.what()}.substr(0, 4096);
+    } catch (...) {
+        return "the handler threw";
+    }
+}
+
+bool is_reject(std::exception_ptr const& why) {
+    try {
+        std::rethrow_exception(why);
+    } catch (reject const&) {
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
+[[noreturn]] void refuse(std::string_view name, std::string const& what) { throw invalid_argument_error(fmt::format("a worker of jobs '{}': {}", name, what)); }
+
+}  // namespace
+
+job_crew::job_crew(client& by, std::string_view name, job_worker_options const& how) : office_(std::make_shared<job_office>(by, name)), how_(how) {
+    if (how.concurrency < 1 || how.concurrency > 10'000) refuse(name, fmt::format("concurrency must be 1 to 10,000, not {}", how.concurrency));
+    if (how.lease < 20ms || how.lease > 24h) refuse(name, fmt::format("lease must be 20 ms to 24 h, not {} ms", how.lease.count()));
+    if (how.max_crashes < 2 || how.max_crashes > 1'000'000) refuse(name, fmt::format("max_crashes must be 2 to 1,000,000, not {}", how.max_crashes));
+    if (how.keep_completed < 0 || how.keep_failed < 0 || how.keep_completed_for < 0ms || how.keep_failed_for < 0ms) {
+        refuse(name, "what is kept is 0 or more");
+    }
+    auto const given = how.name.empty() ? std::string_view{office_->owner()->options().name} : how.name;
+    if (given.size() > 100 || given.find('\n') != std::string_view::npos) refuse(name, "its name must be 100 bytes at most, without a line end");
+    words_ = fmt::format("{}\n{} {} {} {}", given.empty() ? "-" : given, how.keep_completed, how.keep_completed_for.count(), how.keep_failed,
+                         how.keep_failed_for.count());
+    how_.name = {};
+    office_->all().require_usable();
+}
+
+void job_crew::add(std::string_view type, handle_options const& how, raw_job_worker::on_thread on_thread, raw_job_worker::as_task as_task) {
+    check_job_type(type);
+    if (started_) refuse(what().name(), "handlers are named before it starts");
+    for (auto const& one : branches_) {
+        if (one->type == type) refuse(what().name(), fmt::format("type '{}' has a handler already", type));
+    }
+    auto const most = on_thread ? std::size_t{1'000} : std::size_t{10'000};
+    auto const concurrency = how.concurrency == 0 ? how_.concurrency : std::min(how.concurrency, how_.concurrency);
+    if (concurrency > most) refuse(what().name(), fmt::format("1,000 threads at most, not {}", concurrency));
+    auto made = std::make_unique<branch>();
+    made->type = type;
+    made->concurrency = concurrency;
+    made->on_thread = std::move(on_thread);
+    made->as_task = std::move(as_task);
+    auto options = job_queue_options();
+    options.visibility = how_.lease;
+    options.max_deliveries = how_.max_crashes;
+    made->queue = depot::make(office_->owner(), what().name(), options, {.job_type = type, .job_words = words_});
+    branches_.push_back(std::move(made));
+}
+
+void job_crew::start_all() {
+    if (std::exchange(started_, true)) refuse(what().name(), "it was started already");
+    std::size_t sum = 0;
+    for (auto const& one : branches_) sum += one->concurrency;
+    is_shared_ = sum > how_.concurrency;
+    loops_ = sum;
+    auto const self = shared_from_this();
+    for (auto const& one : branches_) {
+        auto& of = *one;
+        start(listen(self, of), [self](std::exception_ptr) {});
+        if (of.as_task) {
+            for (std::size_t i = 0; i != of.concurrency; ++i) start(work(self, of), [self](std::exception_ptr) { self->one_less(); });
+            continue;
+        }
+        try {
+            std::lock_guard const guard{mutex_};
+            for (std::size_t i = 0; i != of.concurrency; ++i) {
+                threads_.emplace_back([self, &of] {
+                    work_on_thread(self, of);
+                    self->one_less();
+                });
+            }
+        } catch (...) {
+            finish();  // there is no thread for one of them: those that run must not go on without anybody who could stop them
+            throw;
+        }
+    }
+}
+
+void job_crew::one_less() noexcept {
+    if (--loops_ == 0) done_.ring();
+}
+
+void job_crew::report(std::exception_ptr why) const noexcept {
+    log(log_level::warning, fmt::format("a worker of jobs '{}': {}", what().name(), text_of(why)));
+}
+
+// ---- turns
+
+void job_crew::enter_turn() noexcept {
+    if (++turns_ < how_.concurrency || !is_shared_) return;
+    pausing_ = true;
+    for (auto const& one : branches_) one->queue->dismiss(&pausing_);
+}
+
+void job_crew::leave_turn() noexcept {
+    if (turns_-- < how_.concurrency || !is_shared_) return;
+    if (!stopping_) pausing_ = false;
+    free_.ring();
+}
+
+// ---- a job
+
+task<job_crew::running> job_crew::next(std::shared_ptr<job_crew> self, branch& of) {
+    auto const owner = of.queue->owner();
+    while (self->pausing_ && !self->stopping_) {
+        auto waiting = doorbell::wait(owner, self->free_, longest_rest);
+        co_await std::move(waiting);
+        if (!self->pausing_ || self->stopping_) self->free_.ring();  // the others, too
+        engine::pause turn{owner, 0ms};
+        co_await turn;
+    }
+    if (self->stopping_) co_return running{};
+    taker mine{of.queue, raw_queue::until::max(), &self->pausing_};
+    co_await mine;
+    if (!mine.got) co_return running{};
+    auto const item = std::exchange(mine.got, nullptr);
+    while (self->is_shared_ && self->turns_ >= self->how_.concurrency && !self->stopping_) {
+        auto waiting = doorbell::wait(owner, self->free_, longest_rest);
+        co_await std::move(waiting);
+        engine::pause turn{owner, 0ms};
+        co_await turn;
+    }
+    if (self->is_shared_ && self->stopping_ && self->turns_ >= self->how_.concurrency) {
+        decide({.of = item, .what = verdict::kind::unused}, {});
+        co_return running{};
+    }
+    self->enter_turn();
+    if (self->turns_ < self->how_.concurrency) self->free_.ring();
+    co_return self->begin(of, item);
+}
+
+job_crew::running job_crew::begin(branch& of, std::shared_ptr<held_item> item) {
+    auto made = std::make_shared<running_job>();
+    made->item = std::move(item);
+    made->name = fmt::format("{}/{}", of.type, made->item->id);
+    made->what = read_delivery(made->item->payload);
+    std::lock_guard const guard{of.mutex};
+    of.at_work[std::string{made->item->id}] = made;
+    return made;
+}
+
+void job_crew::end(branch& of, running_job& one) noexcept {
+    one.over.request_stop();
+    {
+        std::lock_guard const guard{of.mutex};
+        of.at_work.erase(std::string{one.item->id});
+    }
+    leave_turn();
+}
+
+void job_crew::returned(running_job& one, std::string result) noexcept {
+    if (one.cancelled) {
+        decide({.of = one.item, .what = verdict::kind::unused}, {});
+        return;
+    }
+    bool const is_said =
+        result.empty() ? decide({.of = one.item, .what = verdict::kind::ack}, [self = shared_from_this()](std::exception_ptr why) { self->report(why); })
+                       : decide({.of = one.item, .what = verdict::kind::complete, .reason = std::move(result)},
+                                [self = shared_from_this()](std::exception_ptr why) { self->report(why); });
+    if (is_said) ++completed_;
+}
+
+bool job_crew::missed(running_job& one, std::string reason, bool is_final) noexcept {
+    auto const failures = one.what.failures + 1;
+    auto const& terms = one.what.record.terms;
+    verdict what{.of = one.item, .what = verdict::kind::fail, .reason = std::move(reason)};
+    if (!is_final && failures < terms.attempts) {
+        what.what = verdict::kind::retry;
+        what.time = terms.pause(failures);
+    }
+    bool const is_said = decide(std::move(what), [self = shared_from_this()](std::exception_ptr why) { self->report(why); });
+    if (is_said) ++failed_;
+    return is_said;
+}
+
+void job_crew::threw(running_job& one, std::exception_ptr why) noexcept {
+    if (one.cancelled || !one.item->is_valid()) {  // it is not ours any more: that is why
+        decide({.of = one.item, .what = verdict::kind::unused}, {});
+        return;
+    }
+    missed(one, text_of(why), is_reject(why));
+}
+
+task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, running one) {
+    auto const limit = one->what.record.terms.timeout;
+    try {
+        engine::pause rest{self->office_->owner(), limit};
+        co_await rest;
+    } catch (cancelled_error const&) {
+        co_return;  // it has ended
+    }
+    if (self->missed(*one, fmt::format("it took longer than {} ms", limit.count()), false)) one->stop.request_stop();
+}
+
+// ---- loops
+
+task<void> job_crew::work(std::shared_ptr<job_crew> self, branch& of) {
+    while (!self->stopping_) {
+        running one;
+        std::exception_ptr problem;
+        try {
+            auto taking = next(self, of);
+            one = co_await std::move(taking);
+        } catch (cancelled_error const&) {
+            co_return;
+        } catch (...) {
+            problem = std::current_exception();
+        }
+        if (problem) {
+            self->report(problem);
+            engine::pause rest{self->office_->owner(), rest_after_failure};
+            co_await rest;
+            continue;
+        }
+        if (!one) continue;
+        std::string result;
+        std::stop_callback const lost{one->item->token_for_stop(), [&stop = one->stop] { stop.request_stop(); }};
+        if (one->what.record.terms.timeout > 0ms) start(with_stop_token(watch_time(self, one), one->over.get_token()), [one](std::exception_ptr) {});
+        try {
+            raw_job job{one};
+            auto working = with_stop_token(of.as_task(job), one->stop.get_token());
+            result = co_await std::move(working);
+        } catch (...) {
+            problem = std::current_exception();
+        }
+        if (!self->office_->owner()->home().here()) {  // the handler went on elsewhere
+            engine::pause turn{self->office_->owner(), 0ms};
+            co_await turn;
+        }
+        if (problem) self->threw(*one, problem);
+        else self->returned(*one, std::move(result));
+        self->end(of, *one);
+    }
+}
+
+void job_crew::work_on_thread(std::shared_ptr<job_crew> self, branch& of) {
+    while (!self->stopping_) {
+        running one;
+        try {
+            one = sync_wait(next(self, of));
+        } catch (cancelled_error const&) {
+            return;
+        } catch (...) {
+            self->report(std::current_exception());
+            std::unique_lock guard{self->mutex_};
+            std::condition_variable_any().wait_for(guard, rest_after_failure, [&] { return self->stopping_.load(); });
+            continue;
+        }
+        if (!one) continue;
+        std::stop_callback const lost{one->item->token_for_stop(), [&stop = one->stop] { stop.request_stop(); }};
+        if (one->what.record.terms.timeout > 0ms) start(with_stop_token(watch_time(self, one), one->over.get_token()), [one](std::exception_ptr) {});
+        try {
+            raw_job job{one};
+            self->returned(*one, of.on_thread(job));
+        } catch (...) {
+            self->threw(*one, std::current_exception());
+        }
+        auto& home = self->office_->owner()->home();
+        if (!home.post([self, &of, one] { self->end(of, *one); })) one->over.request_stop();
+    }
+}
+
+/// Jobs that are cancelled are told to those who run them; a worker that misses it learns it when it renews.
+task<void> job_crew::listen(std::shared_ptr<job_crew> self, branch& of) {
+    std::weak_ptr<job_crew> const weak = self;
+    auto hear = [weak, &of](std::string_view id) {
+        auto const alive = weak.lock();
+        if (!alive) return;
+        running found;
+        {
+            std::lock_guard const guard{of.mutex};
+            if (auto const at = of.at_work.find(id); at != of.at_work.end()) found = at->second;
+        }
+        if (!found) return;
+        found->cancelled = true;
+        found->stop.request_stop();
+    };
+    while (!self->stopping_) {
+        std::exception_ptr problem;
+        try {
+            auto hearing = job_office::listen(of.queue, "control", hear, {});
+            of.control = co_await std::move(hearing);
+            co_return;
+        } catch (cancelled_error const&) {
+            co_return;
+        } catch (...) {
+            problem = std::current_exception();
+        }
+        self->report(problem);
+        engine::pause rest{self->office_->owner(), rest_after_failure};
+        co_await rest;
+    }
+}
+
+// ---- the end
+
+void job_crew::request_stop() noexcept {
+    stopping_ = true;
+    pausing_ = true;
+    free_.ring();
+    auto const owner = office_->owner();
+    if (!owner->same_process()) return;
+    owner->home().post([self = shared_from_this()] {
+        for (auto const& one : self->branches_) one->queue->dismiss(&self->pausing_);
+    });
+}
+
+task<void> job_crew::stop(std::shared_ptr<job_crew> self) {
+    self->request_stop();
+    while (self->loops_ != 0) {
+        auto waiting = doorbell::wait(self->office_->owner(), self->done_, longest_rest);
+        co_await std::move(waiting);
+    }
+    self->done_.ring();  // whoever else waits
+    for (auto const& one : self->branches_) {
+        flusher said{one->queue};
+        co_await said;
+        one->control = {};
+    }
+}
+
+void job_crew::finish() noexcept {
+    if (!office_->owner()->same_process()) return;
+    request_stop();
+    std::vector<std::jthread> threads;
+    {
+        std::lock_guard const guard{mutex_};
+        threads = std::move(threads_);
+    }
+    for (auto& one : threads) {
+        if (one.get_id() == std::this_thread::get_id() || on_io_thread()) one.detach();
+    }
+    threads.clear();
+}
+
+// ---- raw_job
+
+std::string_view raw_job::payload() const noexcept { return what_->what.record.payload; }
+std::string const& raw_job::id() const noexcept { return what_->name; }
+std::int32_t raw_job::attempt() const noexcept { return what_->what.failures + 1; }
+std::int32_t raw_job::deliveries() const noexcept { return what_->item->deliveries % 1'000'000; }  // since it was requeued (job_rules.lua)
+bool raw_job::is_valid() const noexcept { return !what_->cancelled && what_->item->is_valid(); }
+std::stop_token raw_job::stop_token() const noexcept { return what_->stop.get_token(); }
+
+namespace {
+
+task<void> tell_progress(std::shared_ptr<running_job> of, std::string text) {
+    auto const at = of->item->at;
+    std::vector<std::string> words{at->rules(), of->item->token, std::move(text)};
+    auto asking = job_office::run(at, scripts::job_progress, {"", "held"}, std::move(words));
+    auto const said = co_await std::move(asking);
+    if (said.integer() == 0) throw lease_lost_error(fmt::format("job {}: its lease had ended, and it is not ours any more", of->name));
+}
+
+}  // namespace
+
+void raw_job::progress(std::string text) {
+    what_->item->at->what().require_blocking();
+    sync_wait(async_progress(std::move(text)));
+}
+task<void> raw_job::async_progress(std::string text) {
+    what_->item->at->what().require_usable();
+    return tell_progress(what_, std::move(text));
+}
+
+// ---- raw_job_worker
+
+raw_job_worker::raw_job_worker(client& by, std::string_view name, job_worker_options const& how) : crew_(std::make_shared<job_crew>(by, name, how)) {}
+
+raw_job_worker& raw_job_worker::operator=(raw_job_worker&& other) noexcept {
+    raw_job_worker before{std::move(*this)};
+    crew_ = std::move(other.crew_);
+    return *this;
+}
+
+raw_job_worker::~raw_job_worker() {
+    if (!crew_) return;
+    try {
+        if (!on_io_thread()) stop({});
+    } catch (error const&) {
+        // The client is closed, and with that all have ended.
+    }
+    crew_->finish();
+}
+
+void raw_job_worker::handle(std::string_view type, handle_options const& how, on_thread handler) { crew_->add(type, how, std::move(handler), {}); }
+void raw_job_worker::handle(std::string_view type, handle_options const& how, as_task handler) { crew_->add(type, how, {}, std::move(handler)); }
+void raw_job_worker::start() { crew_->start_all(); }
+void raw_job_worker::request_stop() noexcept { crew_->request_stop(); }
+void raw_job_worker::stop(std::stop_token token) {
+    crew_->what().require_blocking();
+    sync_wait(async_stop(), std::move(token));
+}
+task<void> raw_job_worker::async_stop() { return job_crew::stop(crew_); }
+std::uint64_t raw_job_worker::completed() const noexcept { return crew_->completed(); }
+std::uint64_t raw_job_worker::failed() const noexcept { return crew_->failed(); }
+
+}  // namespace lockstep::detail

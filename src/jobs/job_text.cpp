@@ -1,0 +1,169 @@
+#include "jobs/job_text.hpp"
+
+#include "base/random.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace lockstep {
+
+namespace {
+constexpr std::array<std::string_view, 6> state_names{"unknown", "waiting", "running", "completed", "failed", "cancelled"};
+}  // namespace
+
+std::string_view to_string(job_state state) noexcept { return state_names[static_cast<std::size_t>(state)]; }
+
+namespace detail {
+namespace {
+
+using std::chrono::milliseconds;
+using system_time = std::chrono::system_clock::time_point;
+
+[[noreturn]] void not_understood() { throw protocol_error("a job at the server is written in a way that is not understood"); }
+
+std::string_view cut(std::string_view& rest, char by) {
+    auto const at = rest.find(by);
+    auto const first = rest.substr(0, at);
+    rest = at == std::string_view::npos ? std::string_view{} : rest.substr(at + 1);
+    return first;
+}
+
+template <class T = std::int64_t>
+T number(std::string_view text) {
+    T value{};
+    auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (problem != std::errc{} || end != text.data() + text.size()) not_understood();
+    return value;
+}
+
+system_time time_of(std::string_view ms) { return ms.empty() ? system_time{} : system_time{milliseconds{static_cast<std::int64_t>(number<double>(ms))}}; }
+
+std::vector<job_failure> read_trail(std::string_view text) {
+    std::vector<job_failure> all;
+    while (!text.empty()) {
+        auto line = cut(text, '\n');
+        auto head = cut(line, '\t');
+        auto const when = cut(head, ' ');
+        auto const delivery = cut(head, ' ');
+        if (when.empty() || !std::all_of(when.begin(), when.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;  // cut off in front
+        all.push_back({time_of(when), number<std::int32_t>(delivery), std::string{head}, std::string{line}});
+    }
+    return all;
+}
+
+}  // namespace
+
+void check_job_type(std::string_view type) {
+    auto const is_allowed = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+    };
+    if (!type.empty() && type.size() <= 64 && std::all_of(type.begin(), type.end(), is_allowed)) return;
+    throw invalid_argument_error(fmt::format("the type of a job is 1 to 64 letters, digits, dots, dashes and underscores, not '{}'", type.substr(0, 100)));
+}
+
+job_name read_job_name(std::string_view id) {
+    auto const at = id.find('/');
+    auto const rest = at == std::string_view::npos ? std::string_view{} : id.substr(at + 1);
+    auto const is_allowed = [](char c) { return (c >= '0' && c <= '9') || c == '-' || (c >= 'a' && c <= 'z'); };
+    if (rest.empty() || rest.size() > 40 || !std::all_of(rest.begin(), rest.end(), is_allowed)) {
+        throw invalid_argument_error(fmt::format("the id of a job is <type>/<number>, as schedule gave it, not '{}'", id.substr(0, 100)));
+    }
+    check_job_type(id.substr(0, at));
+    return {std::string{id.substr(0, at)}, std::string{rest}};
+}
+
+milliseconds job_terms::pause(std::int32_t failures) const {
+    auto const longest = static_cast<double>(max_backoff.count());
+    auto const whole = std::min(longest, static_cast<double>(backoff.count()) * std::pow(factor, std::max(failures - 1, 0)));
+    auto const share = static_cast<double>(base::random_below(1'000'001)) / 1e6;
+    return milliseconds{static_cast<std::int64_t>(whole * (1 - jitter * share))};
+}
+
+std::string write_terms(job_options const& how) {
+    auto const refuse = [](std::string const& what) { throw invalid_argument_error("a job: " + what); };
+    if (how.attempts < 1 || how.attempts > 1'000'000) refuse(fmt::format("attempts must be 1 to 1,000,000, not {}", how.attempts));
+    if (how.backoff.count() < 0 || how.max_backoff.count() < 0) refuse("a backoff is 0 or more");
+    if (!(how.backoff_factor >= 1 && how.backoff_factor <= 100)) refuse(fmt::format("backoff_factor must be 1 to 100, not {}", how.backoff_factor));
+    if (!(how.jitter >= 0 && how.jitter <= 1)) refuse(fmt::format("jitter must be 0 to 1, not {}", how.jitter));
+    if (how.timeout.count() < 0) refuse("a timeout is 0 or more");
+    job_options const usual;
+    bool const is_usual = how.attempts == usual.attempts && how.backoff == usual.backoff && how.max_backoff == usual.max_backoff &&
+                          how.backoff_factor == usual.backoff_factor && how.jitter == usual.jitter && how.timeout == usual.timeout;
+    if (is_usual) return {};
+    return fmt::format("{} {} {} {} {} {}", how.attempts, how.backoff.count(), how.max_backoff.count(), how.backoff_factor, how.jitter,
+                       how.timeout.count());
+}
+
+job_terms read_terms(std::string_view text) {
+    job_terms found;
+    if (text.empty()) return found;
+    found.attempts = number<std::int32_t>(cut(text, ' '));
+    found.backoff = milliseconds{number(cut(text, ' '))};
+    found.max_backoff = milliseconds{number(cut(text, ' '))};
+    found.factor = number<double>(cut(text, ' '));
+    found.jitter = number<double>(cut(text, ' '));
+    found.timeout = milliseconds{number(cut(text, ' '))};
+    return found;
+}
+
+job_record read_record(std::string_view text) {
+    auto head = cut(text, '\n');
+    job_record found;
+    cut(head, ' ');  // state
+    cut(head, ' ');  // generation
+    found.created = time_of(cut(head, ' '));
+    auto const size = number<std::size_t>(cut(head, ' '));
+    if (size > text.size()) not_understood();
+    found.terms = read_terms(head);
+    found.payload = text.substr(size);
+    return found;
+}
+
+job_delivery read_delivery(std::string_view text) {
+    auto head = cut(text, '\n');
+    cut(head, ' ');  // generation
+    return {number<std::int32_t>(head), read_record(text)};
+}
+
+job_state read_state(std::string_view text) {
+    auto const at = std::find(state_names.begin(), state_names.end(), text);
+    if (at == state_names.end()) not_understood();
+    return static_cast<job_state>(at - state_names.begin());
+}
+
+std::string last_reason(std::string_view trail) {
+    auto all = read_trail(trail);
+    return all.empty() ? std::string{} : std::move(all.back().reason);
+}
+
+job_info read_job(std::string_view type, std::string_view id, reply_view row) {
+    if (row.size() != 7) not_understood();
+    job_info found;
+    found.id = fmt::format("{}/{}", type, id);
+    found.type = type;
+    found.state = read_state(row[0].text());
+    if (found.state == job_state::unknown) return found;
+    found.since = time_of(row[1].text());
+    auto const record = read_record(row[2].text());
+    found.created = record.created;
+    found.payload = record.payload;
+    found.attempts = record.terms.attempts;
+    auto running = row[3].text();
+    cut(running, ' ');
+    cut(running, ' ');
+    found.worker = running;
+    found.result = row[4].text();
+    found.progress = row[5].text();
+    found.failures = read_trail(row[6].text());
+    return found;
+}
+
+}  // namespace detail
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+#pragma once
+
+// How jobs are written (src/scripts/include/job_rules.lua), and their names.
+
+#include <lockstep/job_options.hpp>
+#include <lockstep/reply.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lockstep::detail {
+
+/// A job is known to users as '<type>/<id in the queue of its type>'.
+struct job_name {
+    std::string type;
+    std::string id;
+};
+/// Throws `invalid_argument_error` for what is none.
+job_name read_job_name(std::string_view id);
+/// Throws `invalid_argument_error` for what is no type.
+void check_job_type(std::string_view type);
+
+/// What a worker has to know of a job's options.
+struct job_terms {
+    std::int32_t attempts = 3;
+    std::chrono::milliseconds backoff{1'000};
+    std::chrono::milliseconds max_backoff{600'000};
+    double factor = 2;
+    double jitter = 0.1;
+    std::chrono::milliseconds timeout{0};
+
+    /// The pause after so many failures.
+    std::chrono::milliseconds pause(std::int32_t failures) const;
+};
+/// Throws `invalid_argument_error` for what is out of range.
+std::string write_terms(job_options const& how);
+job_terms read_terms(std::string_view text);
+
+struct job_record {
+    std::chrono::system_clock::time_point created{};
+    job_terms terms;
+    std::string_view payload;
+};
+/// Points into the text. Throws `protocol_error` for what is none.
+job_record read_record(std::string_view text);
+
+/// What a worker gets: '<generation> <failures>\n<record>'.
+struct job_delivery {
+    std::int32_t failures = 0;
+    job_record record;
+};
+job_delivery read_delivery(std::string_view text);
+
+/// One row of job_read.lua.
+job_info read_job(std::string_view type, std::string_view id, reply_view row);
+job_state read_state(std::string_view text);
+std::string last_reason(std::string_view trail);
+
+}  // namespace lockstep::detail

@@ -1,0 +1,238 @@
+#include <lockstep/detail/raw_jobs.hpp>
+
+#include "core/subscription.hpp"
+#include "jobs/job_office.hpp"
+#include "jobs/job_text.hpp"
+#include "messaging/doorbell.hpp"
+#include "messaging/raw_queue_parts.hpp"
+#include "scripts/all.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using place = std::shared_ptr<depot>;
+using office = std::shared_ptr<job_office>;
+
+constexpr auto longest_delay = std::chrono::hours{24 * 366 * 10};
+constexpr milliseconds look_every = 30s;
+constexpr std::size_t most_listed = 1'000;
+
+[[noreturn]] void refuse(std::string_view name, std::string_view what) { throw invalid_argument_error(fmt::format("jobs '{}': {}", name, what)); }
+
+void check_place(std::string_view name, milliseconds delay, std::int32_t priority) {
+    if (delay < 0ms || delay > longest_delay) refuse(name, fmt::format("delay must be 0 to 10 years, not {} ms", delay.count()));
+    if (priority < -1'000'000 || priority > 1'000'000) refuse(name, fmt::format("priority must be -1,000,000 to 1,000,000, not {}", priority));
+}
+
+/// As job_push.lua wants them.
+std::string words_of(std::string_view name, job_options const& how, std::size_t count) {
+    check_place(name, how.delay, how.priority);
+    if (how.key.size() > 512) refuse(name, fmt::format("a key must be 512 bytes at most, not {}", how.key.size()));
+    if (how.key_window < 0ms || how.key_window > longest_delay) refuse(name, "key_window must be 0 to 10 years");
+    if (!how.key.empty() && count > 1) refuse(name, "of many jobs with one key all but the first would be left out");
+    bool const has_time = how.at != std::chrono::system_clock::time_point{};
+    if (how.delay == 0ms && !has_time && how.priority == 0 && how.key.empty()) return {};
+    auto const time = std::chrono::duration_cast<milliseconds>(how.at.time_since_epoch()).count();
+    auto const when = has_time ? fmt::format("@{}", std::max<std::int64_t>(time, 0)) : std::to_string(how.delay.count());
+    return fmt::format("{} {} {} {}", when, how.priority, how.key.empty() ? 0 : how.key_window.count(), how.key);
+}
+
+task<std::vector<scheduled>> schedule(place at, std::string type, cargo load) {
+    auto sending = send(std::move(at), std::move(load));
+    auto const sent = co_await std::move(sending);
+    std::vector<scheduled> all;
+    all.reserve(sent.size());
+    for (auto const& one : sent) all.push_back({type + '/' + one.id, one.is_new});
+    co_return all;
+}
+
+task<bool> change(place at, std::string what, std::string id, milliseconds delay, std::int32_t priority) {
+    std::vector<std::string> words{at->rules(), std::move(what), std::move(id), std::to_string(delay.count()), std::to_string(priority)};
+    auto asking = job_office::run(at, scripts::job_change, {"", "ready", "ranked", "later", "held", "items", "dedup", "waiting"}, std::move(words));
+    auto const said = co_await std::move(asking);
+    co_return said[1].integer() == 1;
+}
+
+task<std::vector<job_info>> read(place at, std::string type, std::vector<std::string> ids) {
+    std::vector<job_info> all;
+    if (ids.empty()) co_return all;
+    auto asking = job_office::run(std::move(at), scripts::job_read, {"", "held"}, ids);
+    auto const said = co_await std::move(asking);
+    for (std::size_t i = 0; i != said.size(); ++i) all.push_back(read_job(type, ids[i], said[i]));
+    co_return all;
+}
+
+task<std::optional<job_info>> find(place at, job_name what) {
+    std::vector<std::string> ids{what.id};
+    auto reading = read(std::move(at), what.type, std::move(ids));
+    auto all = co_await std::move(reading);
+    if (all.front().state == job_state::unknown) co_return std::nullopt;
+    co_return std::optional<job_info>{std::move(all.front())};
+}
+
+task<reply> list_ids(place at, std::string_view state, std::size_t from, std::size_t most) {
+    std::vector<std::string> words{std::string{state}, std::to_string(from), std::to_string(most)};
+    return job_office::run(std::move(at), scripts::job_list, {"", "ready", "ranked", "later", "held"}, std::move(words));
+}
+
+/// Those that are put off wait, too: behind the others.
+task<std::vector<job_info>> list(place at, std::string type, job_state state, std::size_t from, std::size_t most) {
+    std::vector<std::string> ids;
+    auto asking = list_ids(at, to_string(state), from, most);
+    auto said = co_await std::move(asking);
+    for (std::size_t i = 1; i < said.size(); ++i) ids.emplace_back(said[i].text());
+    if (state == job_state::waiting && ids.size() < most) {
+        auto const ready = static_cast<std::size_t>(said[0].integer());
+        auto more = list_ids(at, "delayed", from > ready ? from - ready : 0, most - ids.size());
+        said = co_await std::move(more);
+        for (std::size_t i = 1; i < said.size(); ++i) ids.emplace_back(said[i].text());
+    }
+    auto reading = read(std::move(at), std::move(type), std::move(ids));
+    auto all = co_await std::move(reading);
+    std::erase_if(all, [&](job_info const& one) { return one.state != state; });  // changed meanwhile
+    co_return all;
+}
+
+task<std::vector<std::string>> read_types(office of) {
+    auto asking = of->all().command({"ZRANGE", of->all().key_of("types"), 0, -1});
+    auto const said = co_await std::move(asking);
+    std::vector<std::string> all;
+    for (auto const one : said) all.emplace_back(one.text());
+    co_return all;
+}
+
+task<job_counts> count(place at) {
+    auto asking = job_office::run(std::move(at), scripts::job_count, {"", "ready", "ranked", "later", "held"}, {});
+    auto const said = co_await std::move(asking);
+    auto const number = [&](std::size_t i) { return said[i].integer(); };
+    co_return job_counts{number(0), number(1), number(2), number(3), number(4), number(5), number(6), number(7), number(8), number(9), number(10)};
+}
+
+/// Rings when the job has ended, or may have.
+struct job_end {
+    doorbell bell;
+};
+
+task<std::optional<job_outcome>> wait(place at, std::string id, std::chrono::steady_clock::time_point until) {
+    auto const end = std::make_shared<job_end>();
+    auto hearing = job_office::listen(at, "ended:" + id, [end](std::string_view) { end->bell.ring(); }, [end] { end->bell.ring(); });
+    auto const ear = co_await std::move(hearing);
+    while (true) {
+        std::vector<std::string> words{id};
+        auto asking = job_office::run(at, scripts::job_wait, {"", "held"}, std::move(words));
+        auto const said = co_await std::move(asking);
+        job_outcome found{.state = read_state(said[0].text()), .result = std::string{said[1].text()}, .reason = last_reason(said[2].text())};
+        bool const goes_on = found.state == job_state::waiting || found.state == job_state::running;
+        if (!goes_on) co_return std::optional<job_outcome>{std::move(found)};
+        auto const left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
+        if (left <= 0ms) co_return std::nullopt;
+        auto resting = doorbell::wait(at->owner(), end->bell, std::min(left, look_every));
+        co_await std::move(resting);
+    }
+}
+
+/// '<what> <id>' in each line.
+void tell(std::string_view type, std::string_view text, std::function<void(job_event const&)> const& handler) {
+    while (!text.empty()) {
+        auto const end = text.find('\n');
+        auto const line = text.substr(0, end);
+        auto const space = line.find(' ');
+        if (space != std::string_view::npos) handler({std::string{line.substr(0, space)}, fmt::format("{}/{}", type, line.substr(space + 1))});
+        text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    }
+}
+
+}  // namespace
+
+// ---- the office
+
+queue_options job_queue_options() noexcept { return {.retention = std::chrono::hours{24 * 7}}; }
+
+std::shared_ptr<depot> job_office::queue_of(std::string_view type) {
+    check_job_type(type);
+    all_.require_usable();
+    std::lock_guard const guard{mutex_};
+    if (auto const known = queues_.find(type); known != queues_.end()) return known->second;
+    auto made = depot::make(owner(), all_.name(), job_queue_options(), {.job_type = type, .job_words = "-\n"});
+    queues_.emplace(type, made);
+    return made;
+}
+
+task<reply> job_office::run(place at, scripts::script const& script, std::vector<std::string_view> parts, std::vector<std::string> words) {
+    std::vector<std::string> keys;
+    for (auto const part : parts) keys.push_back(part.empty() ? at->what().key() : at->what().key_of(part));
+    std::vector<argument> given{words.begin(), words.end()};
+    auto asking = run_on(at, script, keys, given);
+    co_return co_await std::move(asking);
+}
+
+task<subscription> job_office::listen(place at, std::string part, std::function<void(std::string_view)> handler, std::function<void()> on_gap) {
+    subscription_options how;
+    how.channel = at->what().key_of(part);
+    how.kind = at->owner()->is_cluster() ? subscription_kind::shard : subscription_kind::channel;
+    how.handler = [handler = std::move(handler)](message const& came) { handler(came.payload); };
+    how.on_gap = std::move(on_gap);
+    return open_subscription(at->owner(), std::move(how));
+}
+
+// ---- what users ask
+
+raw_jobs::raw_jobs(client& by, std::string_view name) : office_(std::make_shared<job_office>(by, name)) {}
+
+task<std::vector<scheduled>> raw_jobs::async_schedule(std::string_view type, std::vector<std::string> payloads, job_options const& how) {
+    auto at = office_->queue_of(type);
+    auto words = words_of(name(), how, payloads.size());
+    auto const terms = write_terms(how) + '\n';
+    for (auto& one : payloads) one.insert(0, terms);
+    return schedule(std::move(at), std::string{type}, {std::move(payloads), std::move(words), !how.key.empty(), true, {}});
+}
+
+task<bool> raw_jobs::async_change(std::string_view what, std::string_view id, milliseconds delay, std::int32_t priority) {
+    auto const which = read_job_name(id);
+    check_place(name(), delay, priority);
+    return change(office_->queue_of(which.type), std::string{what}, which.id, delay, priority);
+}
+
+task<std::optional<job_info>> raw_jobs::async_find(std::string_view id) {
+    auto which = read_job_name(id);
+    auto at = office_->queue_of(which.type);
+    return find(std::move(at), std::move(which));
+}
+
+task<std::vector<job_info>> raw_jobs::async_list(std::string_view type, job_state state, std::size_t from, std::size_t most) {
+    if (state == job_state::unknown) refuse(name(), "jobs in an unknown state cannot be listed");
+    if (most < 1 || most > most_listed) refuse(name(), fmt::format("1 to {} jobs are listed at once, not {}", most_listed, most));
+    return list(office_->queue_of(type), std::string{type}, state, from, most);
+}
+
+task<std::vector<std::string>> raw_jobs::async_types() {
+    office_->all().require_usable();
+    return read_types(office_);
+}
+
+task<job_counts> raw_jobs::async_counts(std::string_view type) { return count(office_->queue_of(type)); }
+
+task<std::optional<job_outcome>> raw_jobs::async_wait(std::string_view id, std::chrono::steady_clock::time_point until) {
+    auto which = read_job_name(id);
+    return wait(office_->queue_of(which.type), std::move(which.id), until);
+}
+
+task<subscription> raw_jobs::async_observe(std::string_view type, std::function<void(job_event const&)> handler) {
+    auto at = office_->queue_of(type);
+    auto hear = [type = std::string{type}, handler = std::move(handler)](std::string_view text) { tell(type, text, handler); };
+    return job_office::listen(std::move(at), "events", std::move(hear), {});
+}
+
+void raw_jobs::require_blocking() const { office_->all().require_blocking(); }
+std::string const& raw_jobs::name() const noexcept { return office_->all().name(); }
+
+}  // namespace lockstep::detail

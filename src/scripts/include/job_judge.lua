@@ -1,0 +1,21 @@
+-- What a worker says of its job. Needs job_work and queue_return.
+local function judged(token, entry, deliveries, what, span, why)
+    local id = id_of(token)
+    if what == 'done' then
+        forget_key(entry)
+        end_job('completed', id, why)
+    elseif what == 'fail' then
+        die(entry, deliveries, why)
+    elseif what == 'retry' then
+        local _, _, more, at, _, _, size = open(entry)
+        local generation, failures = attempt_of(entry)
+        local again = id .. ' ' .. deliveries .. more .. '\n' .. string.sub(entry, at, at + size - 1) .. generation .. ' ' .. failures + 1
+        tell_trail(id, deliveries, why)
+        news[#news + 1] = 'retrying ' .. id
+        add_up('retried', 1)
+        if span == '0' then ready_again(again, deliveries, back) else call('ZADD', later, now + span, again) end
+    else
+        return false
+    end
+    return true
+end

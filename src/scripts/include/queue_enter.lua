@@ -1,0 +1,45 @@
+-- Items that come: where each of them goes. Needs queue_rules, queue_entry, now, us, dedup and recent, and queue_plain or job_enter.
+local count, room, told = (#ARGV - 4) / 2, 1e15, 0
+if most_length > 0 then room = most_length - call('LLEN', KEYS[2]) - call('ZCARD', KEYS[3]) - call('ZCARD', KEYS[4]) end
+local batch = string.format('%.0f', math.max((was[2] or 0) + 1, us))
+local plain, ranked, later, keys, twins, accepted, earliest = {}, {}, {}, {}, {}, count, 1e15
+
+local function twin_of(name)
+    if keys[name] then return keys[name] end
+    local id = call('HGET', dedup, name)
+    if not id then return end
+    local until_ms = call('ZSCORE', recent, name)
+    return not (until_ms and until_ms + 0 <= now) and id or nil
+end
+
+for i = 1, count do
+    local options, payload = ARGV[3 + 2 * i], ARGV[4 + 2 * i]
+    local at, delay, priority, window, name = string.match(options, '^(@?)(%d+) (%-?%d+) (%d+) (.*)$')
+    if options ~= '' and not delay then return refuse('options: <delay_ms or @time_ms> <priority> <window_ms> <key>') end
+    if at == '@' then delay = math.max(delay - now, 0) end
+    local twin = name and name ~= '' and twin_of(name)
+    if twin then
+        twins[#twins + 1] = ' ' .. i .. '=' .. twin
+    elseif room <= 0 then
+        accepted = i - 1
+        break
+    else
+        room = room - 1
+        local id = batch .. '-' .. i .. mark_of(payload)
+        if options == '' then
+            plain[#plain + 1] = id .. ' 0\n' .. entered(id, payload, '')
+        else
+            if name ~= '' then id, keys[name] = id .. 'd', id .. 'd' end
+            payload = entered(id, payload, name)
+            local entry = id .. ' 0 ' .. priority .. ' ' .. window .. ' ' .. #name .. '\n' .. name .. payload
+            if delay + 0 > 0 then
+                earliest = math.min(earliest, now + delay)
+                later[#later + 1], later[#later + 2] = now + delay, entry
+            elseif priority + 0 ~= 0 then
+                ranked[#ranked + 1], ranked[#ranked + 2] = -priority, order_of(id) .. ' ' .. entry
+            else
+                plain[#plain + 1] = entry
+            end
+        end
+    end
+end

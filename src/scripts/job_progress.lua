@@ -1,0 +1,17 @@
+--[[ job_progress: how far a job is, told by who runs it.
+  KEYS[1]  queue  hash: the queue of its type
+  KEYS[2]  held   sorted set
+  ARGV[1]  rules  as in queue_push
+  ARGV[2]  token  by which it is held
+  ARGV[3]  how far
+  Returns  1, or 0: it is not held any more, and nothing was changed
+]]
+local call, key = redis.call, KEYS[1]
+local publish = string.match(ARGV[1], '^S?PUBLISH')
+--#include server_time
+--#include job_rules
+if not call('ZSCORE', KEYS[2], ARGV[2]) then return 0 end
+local id = string.match(ARGV[2], '^(%S+)%.%d+$')
+call('HSET', part('progress'), id, ARGV[3])
+redis.pcall(publish, part('events'), 'progress ' .. id)
+return 1

@@ -1,0 +1,67 @@
+--[[ job_pull: as queue_pull, of jobs of one type: say what became of some, and take others.
+  KEYS[1]   queue     hash
+  KEYS[2]   ready     list
+  KEYS[3]   ranked    sorted set
+  KEYS[4]   later     sorted set
+  KEYS[5]   held      sorted set: tokens of what is held, by the end of its lease
+  KEYS[6]   items     hash: what is held, by its token
+  KEYS[7]   dedup     hash
+  KEYS[8]   recent    sorted set
+  KEYS[9]   dead      not used
+  KEYS[10]  waiting   sorted set: who waits for items
+  KEYS[11]  room      sorted set: who waits for room
+  KEYS[12]  record    string
+  ARGV[1]   rules     as in queue_push; lease_ms 0: what is taken is gone
+  ARGV[2]   sequence  as in queue_push
+  ARGV[3]   deadline_ms
+  ARGV[4]   want      how many to take, at most 1000
+  ARGV[5]   names     '<who is to be told when something comes, or nothing>\n<worker>\n<keep, as in include/job_rules.lua>'
+  ARGV[6]   done      how many of the following are done
+  ARGV[7..]           include/queue_verdicts.lua; what may be 'done', with its result, 'fail' and 'retry <ms>', with the reason, too
+  Returns   {'<sequence> <now_ms> <look again in ms> <waits: 0 or 1>\n<lost>\n<tokens taken>', items taken...} | {'late', now_ms}
+  Errors    LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
+]]
+local memory, ready, ranked, later, held, items, dedup, recent, dead =
+    KEYS[12], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local name, worker, keep = string.match(ARGV[5], '^([^\n]*)\n([^\n]*)\n([^\n]*)$')
+--#include queue_rules
+--#include server_time
+--#include queue_once
+--#include queue_entry
+--#include queue_tell
+--#include queue_tell_time
+--#include queue_keys
+--#include job_rules
+--#include job_work
+--#include queue_return
+--#include job_judge
+--#include queue_verdicts
+--#include queue_take
+--#include job_take
+local want = whole(ARGV[4], 0, 1000)
+if not (name and want and done and done >= 0 and #ARGV >= 6 + done) then return refuse('names, want: 0 to 1000, done: as many as follow') end
+if sequence == known then return taken_before() end
+finish()
+judge()
+touch()
+local look, waits = 1e15, 0
+if want > 0 then look = settle(held, items) end
+local more = put_back()
+if want > 0 then
+    take(want)
+    admit()
+end
+if #tokens < want and name ~= '' then
+    waits = 1
+    look = wait_from_now(KEYS[10], name, math.min(look, soonest))
+end
+answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, now, math.max(look - now, 1), waits, table.concat(lost, ' '),
+                          table.concat(tokens, ' '))
+if forgot then limit_keys(dedup, recent) end
+remember(answer[1])
+if soonest < 1e15 then lower(soonest) end
+commit_jobs(keep)
+if (left or (want == 0 and more > 0)) and tell(KEYS[10], 'r', 1) > 0 then was[6] = false end
+if #tokens > 0 and was[4] and tell(KEYS[11], 'm', math.min(#tokens, 4)) == 0 then call('HDEL', key, 'f') end
+if waits == 0 and math.min(look, soonest) < 1e15 then tell_time(KEYS[10], math.min(look, soonest)) end
+return answer

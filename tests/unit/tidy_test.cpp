@@ -102,7 +102,7 @@ homes homes_of_public_headers() {
 }
 
 complaints check_includes(fs::path const& file, std::string const& text, homes const& home) {
-    static std::regex const foreign{R"(^(boost|openssl|fmt|nlohmann|CLI)/.*)"};
+    static std::regex const foreign{R"(^(boost|openssl|fmt|absl|nlohmann|CLI)/.*)"};
     static std::regex const sockets{R"(^(boost/asio|boost/beast|openssl/|sys/socket|netinet/|sys/un\.h).*)"};
     complaints found;
     auto const complain = [&](include const& what, std::string const& why) {

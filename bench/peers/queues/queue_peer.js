@@ -1,11 +1,12 @@
-// One process of a queue of Node for bench_messaging, which starts it, tells it by lines on stdin what to run, and reads a line of results.
+// One process of a queue of Node for bench_messaging and bench_jobs, which start it, tell it by lines on stdin what to run, and read a line of results.
 //
 //   node queue_peer.js <bullmq | bee-queue> <port or socket>
-//   stdin   <add | bulk | work> <unused> <in flight> <start, monotonic ms> <length, ms>
+//   stdin   <add | bulk | work | latency> <unused> <in flight> <start, monotonic ms> <length, ms>
 //   stdout  ready, then for each line <items> <seconds> <items> <items> 0
 //
 // add: one by one, so many in flight. bulk: 100 at once, one call after the other. work: items that were added before are taken, handled by a
-// function that does nothing, and done, by one worker with so much concurrency. What is done is removed, as here.
+// function that does nothing, and done, by one worker with so much concurrency. latency: from adding one to its handler, which is idle; the seconds
+// are the sum of these. What is done is removed, as here.
 
 'use strict';
 
@@ -90,12 +91,32 @@ async function work(inFlight, length) {
     return result;
 }
 
+async function latency(length) {
+    let started;
+    const stop = await peer.work(1, () => started(now()));
+    const end = now() + length;
+    let count = 0;
+    let sum = 0;
+    while (now() < end) {
+        const handled = new Promise((resolve) => (started = resolve));
+        const begun = now();
+        peer.add();
+        sum += (await handled) - begun;
+        ++count;
+        await new Promise((resolve) => setTimeout(resolve, 2));  // idle again
+    }
+    await stop();
+    return [count, sum / 1000];
+}
+
 async function run(mode, unused, inFlight, start, length) {
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, start - now())));
     let count;
     let seconds;
     if (mode === 'work') {
         [count, seconds] = await work(inFlight, length);
+    } else if (mode === 'latency') {
+        [count, seconds] = await latency(length);
     } else {
         const begun = now();
         count = mode === 'add' ? await repeat(peer.add, 1, inFlight, begun + length) : await repeat(peer.bulk, 100, 1, begun + length);

@@ -1,0 +1,20 @@
+// Jobs against BullMQ. docs/bench.md says how to read it.
+
+#include "jobs/cases.hpp"
+
+namespace lockstep::bench {
+namespace {
+
+void measure(settings const& chosen) {
+    measure_cases(chosen, "jobs", {{"schedule, 64 at once", schedule_one_by_one},
+                                  {"schedule, 100 together", schedule_in_bulk},
+                                  {"process, 1 at a time", process_one_at_a_time},
+                                  {"process, 50 at a time", process_many_at_a_time},
+                                  {"add to start", add_to_start},
+                                  {"a waiting job", waiting_jobs}});
+}
+
+}  // namespace
+}  // namespace lockstep::bench
+
+int main(int argc, char** argv) { return lockstep::bench::run_bench(argc, argv, "Jobs against BullMQ", lockstep::bench::measure); }

@@ -1,0 +1,47 @@
+// A worker of jobs of the type "mail" in a process of its own.
+//   job_runner <url> <name> <lease ms> <mode>
+//     hang  says "begun <payload> <delivery>" and hangs
+//     say   says that, waits for a line of its input, and returns its payload and its delivery as the result
+//     run   says that, and returns
+// The end of its input ends it, in order.
+#include <lockstep/client.hpp>
+#include <lockstep/job_worker.hpp>
+
+#include <chrono>
+#include <exception>
+#include <iostream>
+#include <mutex>
+#include <string>
+#include <thread>
+
+int main(int count, char** arguments) try {
+    if (count != 5) return 2;
+    std::string const mode = arguments[4];
+    lockstep::client client{arguments[1]};
+    lockstep::job_worker worker{client, arguments[2], {.concurrency = 4, .lease = std::chrono::milliseconds{std::stol(arguments[3])}}};
+    std::mutex mutex;
+    worker.handle<std::string>("mail", [&](lockstep::job_context& job, std::string const& what) {
+        auto const text = what + ' ' + std::to_string(job.deliveries());
+        {
+            std::lock_guard const guard{mutex};
+            std::cout << "begun " << text << std::endl;
+        }
+        if (mode == "hang") std::this_thread::sleep_for(std::chrono::hours{1});
+        std::string line;
+        if (mode == "say") std::getline(std::cin, line);
+        return text;
+    });
+    worker.start();
+    if (mode == "run") {
+        std::string line;
+        std::getline(std::cin, line);
+    } else {
+        while (worker.completed() == 0) std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    }
+    worker.stop();
+    std::cout << "completed " << worker.completed() << std::endl;
+    return 0;
+} catch (std::exception const& failure) {
+    std::cerr << "failed: " << failure.what() << std::endl;
+    return 1;
+}

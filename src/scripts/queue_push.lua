@@ -3,7 +3,7 @@
   KEYS[2]  ready     list: items of priority 0
   KEYS[3]  ranked    sorted set: items of other priorities, the largest first
   KEYS[4]  later     sorted set: items that are put off, by the time when they are due
-  KEYS[5]  dedup     hash: keys of items, and which items have them
+  KEYS[5]  dedup     hash: keys of items, and which items have them; of those that are done also until when they count, behind a space
   KEYS[6]  recent    sorted set: keys of items that are done, and until when they count
   KEYS[7]  waiting   sorted set: who waits for items
   KEYS[8]  room      sorted set: who waits for room
@@ -31,10 +31,8 @@ local plain, ranked, later, keys, twins, accepted, earliest = {}, {}, {}, {}, {}
 
 local function twin_of(name)
     if keys[name] then return keys[name] end
-    local id = call('HGET', dedup, name)
-    if not id then return end
-    local until_ms = call('ZSCORE', recent, name)
-    return not (until_ms and until_ms + 0 <= now) and id or nil
+    local id, until_ms = string.match(call('HGET', dedup, name) or '', '^(%S+) ?(%d*)$')
+    return id and not (until_ms ~= '' and until_ms + 0 <= now) and id or nil
 end
 
 for i = 1, count do
@@ -85,7 +83,7 @@ if next(keys) then
     call('PERSIST', dedup)
     call('PERSIST', recent)
 end
-local done = string.format('%.0f %s %d %.0f%s', sequence, batch, accepted, now, table.concat(twins))
+local done = string.format('%.0f %s %d %.0f%s', sequence, batch, accepted, server_now, table.concat(twins))
 remember(done)
 if #plain + #ranked > 0 then told = tell(KEYS[7], 'r', math.min(#plain + #ranked / 2, 8)) end
 if told > 0 then was[6] = false end

@@ -47,7 +47,7 @@ bool barrier_may_have(std::string const& field, std::string const& value) {
 bool election_may_have(std::string const& field) { return lock_may_have(field) || field == "n"; }
 
 // A queue that has nothing and nobody keeps its format, how far its ids have come, until when it is kept, and the times of what was there.
-bool queue_may_have(std::string const& field) { return std::string_view{"vlxnkt"}.find(field) != std::string_view::npos; }
+bool queue_may_have(std::string const& field) { return std::string_view{"vlxnktsc"}.find(field) != std::string_view::npos; }
 
 bool may_have(std::string const& kind, std::string const& field, std::string const& value) {
     if (kind == "queue") return queue_may_have(field);

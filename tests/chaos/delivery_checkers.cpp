@@ -64,6 +64,8 @@ complaints check_delivered(history const& all, promises const& given, std::strin
         if (!one.deliveries.empty() && one.deliveries.front().given < one.asked) found.push_back("nobody put it there: " + text);
         if (!given.memory) continue;
         if (one.left_out && !one.deliveries.empty()) found.push_back("it was left out, and came all the same: " + text);
+        bool const begins_anew = one.name == mortal_queue;  // with the first delivery, when it was dead
+        if (!begins_anew && std::ranges::count(one.deliveries, 1, &item_record::delivery::number) > 1) found.push_back("it was put there twice: " + text);
         if (one.is_there() && one.done == 0) {
             found.push_back(fmt::format("it is lost: {}, acknowledged at {}, delivered {} times", text, one.answered, one.deliveries.size()));
         }

@@ -36,7 +36,7 @@ struct item_record {
 /// By name and value.
 std::map<std::pair<std::string, std::string>, item_record> items_of(history const& all, std::string_view kind);
 
-/// queue, stream: whatever was acknowledged was done in the end, and nothing came that nobody put there.
+/// queue, stream: whatever was acknowledged was done in the end, nothing came that nobody put there, and nothing is there twice.
 complaints check_delivered(history const& all, promises const& given, std::string_view kind);
 /// queue: what is done does not come again to somebody who asks after that.
 complaints check_done(history const& all, promises const& given, std::string_view kind = "queue");

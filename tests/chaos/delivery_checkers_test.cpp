@@ -84,6 +84,14 @@ TEST(delivery_checker, complains_of_what_is_invented) {
     EXPECT_EQ(check_queue(story{"queue-1"}.at(1, "p", "enqueue", "a").at(2, "p", "refused", "a").take(10, "x", "a")).size(), 1U) << "there was no room";
 }
 
+TEST(delivery_checker, complains_of_what_comes_twice_for_the_first_time) {
+    auto const twice = [](std::string name, std::int64_t delivery) { return story{std::move(name)}.put(1, "a").take(10, "x", "a").take(10, "y", "a", delivery); };
+    EXPECT_THAT(check_queue(twice("queue-0", 2)), IsEmpty());
+    EXPECT_THAT(check_queue(twice("queue-0", 1)), ElementsAre(StartsWith("it was put there twice: a of queue-0")));
+    EXPECT_THAT(check_queue(twice("queue-0", 1), {.memory = false}), IsEmpty());
+    EXPECT_THAT(check_queue(twice("queue-1", 1)), IsEmpty()) << "what died begins anew";
+}
+
 // ---- done is done
 
 TEST(done_checker, complains_of_what_comes_again) {
@@ -114,19 +122,19 @@ TEST(possession_checker, complains_of_two_who_have_it) {
 complaints check_ordered(story const& all, promises const& given = {}) { return check_order(all.told(), given, ordered_queue); }
 
 TEST(order_checker, complains_of_what_overtakes) {
-    auto const two = [] { return story{ordered_queue}.put(1, "a").put(5, "b"); };
+    auto const two = [] { return story{std::string{ordered_queue}}.put(1, "a").put(5, "b"); };
     EXPECT_THAT(check_ordered(two().take(10, "x", "a").take(20, "x", "b")), IsEmpty());
     EXPECT_THAT(check_ordered(two().take(10, "x", "b").take(20, "x", "a")), ElementsAre(StartsWith("a of queue-2, there since 2")));
     EXPECT_THAT(check_ordered(two().take(10, "x", "b").take(20, "x", "a"), {.memory = false}), IsEmpty());
     EXPECT_THAT(check_ordered(two().at(9, "y", "take").take(10, "x", "b").at(20, "y", "processed", "a", 1)), IsEmpty()) << "it may have been on its way";
     EXPECT_THAT(check_ordered(two().take(10, "x", "b").take(20, "x", "a", 2)), IsEmpty()) << "somebody had it before";
-    EXPECT_THAT(check_ordered(story{ordered_queue}.at(1, "p", "enqueue", "a").put(2, "b").at(5, "p", "enqueued", "a", 1).take(10, "x", "b").take(20, "x", "a")),
+    EXPECT_THAT(check_ordered(story{std::string{ordered_queue}}.at(1, "p", "enqueue", "a").put(2, "b").at(5, "p", "enqueued", "a", 1).take(10, "x", "b").take(20, "x", "a")),
                 IsEmpty())
         << "put there at the same time";
 }
 
 TEST(order_checker, knows_that_an_item_may_have_gone_back_unseen) {
-    auto const turned = [] { return story{ordered_queue}.put(second, "a").put(2 * second, "b").take(3 * second, "x", "b").take(9 * second, "x", "a"); };
+    auto const turned = [] { return story{std::string{ordered_queue}}.put(second, "a").put(2 * second, "b").take(3 * second, "x", "b").take(9 * second, "x", "a"); };
     EXPECT_EQ(check_ordered(turned()).size(), 1U);
     EXPECT_THAT(check_ordered(turned().at(2 * second, "y", "take").at(3 * second, "y", "none")), IsEmpty());
     EXPECT_THAT(check_ordered(turned().give(second, "y", "c").at(8 * second, "z", "take").at(20 * second, "z", "none")), IsEmpty());
@@ -135,7 +143,7 @@ TEST(order_checker, knows_that_an_item_may_have_gone_back_unseen) {
     EXPECT_EQ(check_ordered(turned().at(second, "y", "take").at(2 * second, "y", "processed", "c", 1)).size(), 1U);
     EXPECT_EQ(check_ordered(turned().at(second, "w0.0.q", "take").killed(2 * second, "w0.0")).size(), 1U) << "that would have been counted";
     auto const earlier = [](std::int64_t parted) {
-        return story{ordered_queue}.at(1, "y", "take").at(2, "y", "none").at(parted, "end", "parted").put(20, "a").put(30, "b").take(40, "end", "b").take(50, "end", "a");
+        return story{std::string{ordered_queue}}.at(1, "y", "take").at(2, "y", "none").at(parted, "end", "parted").put(20, "a").put(30, "b").take(40, "end", "b").take(50, "end", "a");
     };
     EXPECT_THAT(check_ordered(earlier(60)), IsEmpty()) << "it may be on its way back";
     EXPECT_EQ(check_ordered(earlier(10)).size(), 1U) << "nobody is there any more";

@@ -86,6 +86,12 @@ std::vector<std::string> left_by_the_living(world& where, std::string_view kinds
         };
         for (auto const& key : keys_of(*server, "lockstep:*")) {
             auto const kind = kind_of(key);
+            if (key.ends_with(":queue:waiting") || key.ends_with(":queue:room")) {
+                for (auto const& name : server->must({"ZRANGE", key, "0", "-1"}).elements) {
+                    if (with_events && is_connected(name.text.substr(0, name.text.find('.')))) found.push_back(key + ": " + name.text);
+                }
+                continue;
+            }
             if ((kind != "lock" && kind != "election" && !is_pool(kind)) || (kind == "event" && !with_events)) continue;
             for (auto const& [field, value] : read(*server, key)) {
                 if (kinds.find(field[0]) == std::string_view::npos) continue;

@@ -32,7 +32,7 @@ void courier::enqueue() try {
     self_.turn_to(numbered("queue", which));
     if (self_.about().name == ordered_queue) return enqueue_some_in_order();
     auto value = new_value();
-    if (which == 0 && self_.one_in(4)) value += self_.one_in(2) ? "@w" : "@k" + std::to_string(self_.below(2));
+    if (which == 0 && self_.one_in(2)) value += self_.one_in(2) ? "@w" : "@k" + std::to_string(self_.below(2));
     self_.report("enqueue", value);
     auto const done = send(which, value);
     self_.about().n = done && done->is_new ? 1 : 0;
@@ -93,7 +93,7 @@ void courier::take() try {
 
 void courier::take_in_order(std::stop_token const& told) {
     while (!told.stop_requested()) {
-        self_.turn_to(ordered_queue);
+        self_.turn_to(std::string{ordered_queue});
         try {
             self_.report("take");
             handle(queues_.back().dequeue(told));
@@ -107,7 +107,7 @@ void courier::take_in_order(std::stop_token const& told) {
 
 /// What died gets another chance.
 void courier::revive() {
-    self_.turn_to("queue-1");
+    self_.turn_to(std::string{mortal_queue});
     try {
         self_.about().n = queues_[1].requeue_dead();
         self_.report("revived");

@@ -32,18 +32,18 @@ inline std::chrono::milliseconds ttl_of(std::string_view name) {
 /// How many meet at a barrier.
 inline constexpr std::int64_t parties_of(std::uint64_t barrier) { return 2 + static_cast<std::int64_t>(barrier); }
 
+inline constexpr std::string_view mortal_queue = "queue-1", ordered_queue = "queue-2";
 /// Of all who use this queue. One is renewed, and knows priorities, delays and keys; one is not renewed, small, and lets items die; and of the
 /// one whose order is checked, items come back late and are never given back unseen by who did not want to wait any longer.
 inline queue_options queue_options_of(std::string_view name) {
     queue_options how{.visibility = ttl_of(name), .max_deliveries = 1'000'000};
-    if (name != "queue-1") return how;
+    if (name != mortal_queue) return how;
     how.renew = false;
     how.max_deliveries = 4;
-    how.max_length = 40;
+    how.max_length = 4;
     how.max_dead = 1'000'000;
     return how;
 }
-inline constexpr char const* ordered_queue = "queue-2";
 /// Those who read a stream together.
 inline constexpr char const* stream_group = "readers";
 

@@ -19,6 +19,7 @@ local ready, ranked, later, held, items = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KE
 --#include checks
 --#include queue_rules
 --#include server_time
+--#include queue_now
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time

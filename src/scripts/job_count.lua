@@ -8,6 +8,7 @@
 ]]
 local call, key = redis.call, KEYS[1]
 --#include server_time
+--#include queue_now
 --#include job_rules
 local due = call('ZCOUNT', KEYS[4], '-inf', now)
 local found = {call('LLEN', KEYS[2]) + call('ZCARD', KEYS[3]) + due, call('ZCARD', KEYS[4]) - due, call('ZCARD', KEYS[5])}

@@ -12,6 +12,7 @@
 ]]
 local call, key, held = redis.call, KEYS[1], KEYS[5]
 --#include server_time
+--#include queue_now
 --#include job_rules
 local state, from, most, found = ARGV[1], ARGV[2] + 0, ARGV[3] + 0, {0}
 local function add(entries)

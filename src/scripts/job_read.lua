@@ -7,6 +7,7 @@
 ]]
 local call, key, held = redis.call, KEYS[1], KEYS[2]
 --#include server_time
+--#include queue_now
 --#include job_rules
 --#include job_state
 local found = {}

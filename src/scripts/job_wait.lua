@@ -6,6 +6,7 @@
 ]]
 local call, key, held = redis.call, KEYS[1], KEYS[2]
 --#include server_time
+--#include queue_now
 --#include job_rules
 --#include job_state
 local state = state_of(ARGV[1])

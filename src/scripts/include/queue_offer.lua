@@ -17,7 +17,7 @@ end
 
 -- How many heard it. May fail, so it comes last.
 local function send_offer()
-    local heard = redis.pcall(publish, channel .. to, string.format('o%.0f %d %s\n', now, moment, token) .. shown(offer, to))
+    local heard = redis.pcall(publish, channel .. to, string.format('o%.0f %d %s\n', server_now, moment, token) .. shown(offer, to))
     if type(heard) == 'number' and heard > 0 then
         call('HDEL', key, 't')
         return 1

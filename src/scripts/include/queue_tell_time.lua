@@ -37,6 +37,6 @@ local function wait_from_now(waiting, name, look)
     look = math.min(look, now + 30000)
     if rank > 2 and looks > now and looks <= look + 20 and somebody_looks(waiting) then return now + 30000 end
     look = look + math.min(rank, 16) * 10
-    if rank == 0 or looks <= now or look < looks then call('HSET', key, 't', string.format('%.0f', look)) end
+    if rank == 0 or looks <= now or look < looks then call('HSET', key, 't', string.format('%.0f', look), 'c', string.format('%.0f', now)) end
     return look
 end

@@ -12,6 +12,9 @@
 
 namespace lockstep {
 
+class circuit_breaker;
+class rate_limiter;
+
 /// How a job is scheduled.
 struct job_options {
     /// It is not run before this time is over.
@@ -125,6 +128,10 @@ static_assert(std::is_trivially_destructible_v<job_worker_options>);
 struct handle_options {
     /// How many at once here, of this type. 0: as many as the worker may run.
     std::size_t concurrency = 0;
+    /// So often, in all processes together: a job is begun when it is its type's turn there (the key is the type). Must outlive the worker.
+    rate_limiter* limit = nullptr;
+    /// A job is begun while this circuit is closed, or as its probe; what its handler throws counts there. Must outlive the worker.
+    circuit_breaker* breaker = nullptr;
 };
 static_assert(std::is_trivially_destructible_v<handle_options>);
 

@@ -54,8 +54,7 @@ job_crew::job_crew(client& by, std::string_view name, job_worker_options const& 
     }
     auto const given = how.name.empty() ? std::string_view{office_->owner()->options().name} : how.name;
     if (given.size() > 100 || given.find('\n') != std::string_view::npos) refuse(name, "its name must be 100 bytes at most, without a line end");
-    words_ = fmt::format("{}\n{} {} {} {}", given.empty() ? "-" : given, how.keep_completed, how.keep_completed_for.count(), how.keep_failed,
-                         how.keep_failed_for.count());
+    words_ = fmt::format("{}\n{}", given.empty() ? "-" : given, keep_words(how));
     how_.name = {};
     office_->all().require_usable();
 }
@@ -74,6 +73,8 @@ void job_crew::add(std::string_view type, handle_options const& how, raw_job_wor
     made->concurrency = concurrency;
     made->on_thread = std::move(on_thread);
     made->as_task = std::move(as_task);
+    made->limit = how.limit;
+    made->breaker = how.breaker;
     auto options = job_queue_options();
     options.visibility = how_.lease;
     options.max_deliveries = how_.max_crashes;
@@ -147,20 +148,47 @@ task<job_crew::running> job_crew::next(std::shared_ptr<job_crew> self, branch& o
     taker mine{of.queue, raw_queue::until::max(), &self->pausing_};
     co_await mine;
     if (!mine.got) co_return running{};
-    auto const item = std::exchange(mine.got, nullptr);
-    while (self->is_shared_ && self->turns_ >= self->how_.concurrency && !self->stopping_) {
-        auto waiting = doorbell::wait(owner, self->free_, longest_rest);
-        co_await std::move(waiting);
-        engine::pause turn{owner, 0ms};
-        co_await turn;
+    auto one = self->begin(of, std::exchange(mine.got, nullptr));
+    std::exception_ptr problem;
+    try {
+        if (of.limit != nullptr || of.breaker != nullptr) {
+            auto admitting = with_stop_token(admit(self, of, one), self->halt_.get_token());
+            co_await std::move(admitting);
+        }
+        while (self->is_shared_ && self->turns_ >= self->how_.concurrency && !self->stopping_) {
+            auto waiting = doorbell::wait(owner, self->free_, longest_rest);
+            co_await std::move(waiting);
+            engine::pause turn{owner, 0ms};
+            co_await turn;
+        }
+    } catch (...) {
+        problem = std::current_exception();
     }
-    if (self->is_shared_ && self->stopping_ && self->turns_ >= self->how_.concurrency) {
-        decide({.of = item, .what = verdict::kind::unused}, {});
-        co_return running{};
+    bool const has_turn = !self->is_shared_ || self->turns_ < self->how_.concurrency;
+    if (!problem && has_turn && one->item->is_valid() && !one->cancelled) {
+        self->enter_turn();
+        if (self->turns_ < self->how_.concurrency) self->free_.ring();
+        co_return one;
     }
-    self->enter_turn();
-    if (self->turns_ < self->how_.concurrency) self->free_.ring();
-    co_return self->begin(of, item);
+    decide({.of = one->item, .what = verdict::kind::unused}, {});
+    self->forget(of, *one);
+    if (problem && !self->stopping_) std::rethrow_exception(problem);
+    co_return running{};
+}
+
+task<void> job_crew::admit(std::shared_ptr<job_crew> self, branch& of, running one) {
+    if (of.limit != nullptr) {
+        auto asking = of.limit->async_acquire(of.type);
+        co_await std::move(asking);
+    }
+    while (of.breaker != nullptr && !self->stopping_ && one->item->is_valid()) {
+        auto asking = of.breaker->async_try_allow();
+        one->permit = co_await std::move(asking);
+        if (one->permit) co_return;
+        auto const open_for = of.breaker->state().retry_after;
+        engine::pause rest{self->office_->owner(), std::clamp<milliseconds>(open_for, 10ms, 1s)};
+        co_await rest;
+    }
 }
 
 job_crew::running job_crew::begin(branch& of, std::shared_ptr<held_item> item) {
@@ -173,12 +201,15 @@ job_crew::running job_crew::begin(branch& of, std::shared_ptr<held_item> item) {
     return made;
 }
 
-void job_crew::end(branch& of, running_job& one) noexcept {
+void job_crew::forget(branch& of, running_job& one) noexcept {
     one.over.request_stop();
-    {
-        std::lock_guard const guard{of.mutex};
-        of.at_work.erase(std::string{one.item->id});
-    }
+    std::lock_guard const guard{of.mutex};
+    auto const at = of.at_work.find(one.item->id);
+    if (at != of.at_work.end() && at->second.get() == &one) of.at_work.erase(at);  // it may have been requeued, and run here again
+}
+
+void job_crew::end(branch& of, running_job& one) noexcept {
+    forget(of, one);
     leave_turn();
 }
 
@@ -191,6 +222,7 @@ void job_crew::returned(running_job& one, std::string result) noexcept {
         result.empty() ? decide({.of = one.item, .what = verdict::kind::ack}, [self = shared_from_this()](std::exception_ptr why) { self->report(why); })
                        : decide({.of = one.item, .what = verdict::kind::complete, .reason = std::move(result)},
                                 [self = shared_from_this()](std::exception_ptr why) { self->report(why); });
+    if (one.permit) one.permit->success();
     if (is_said) ++completed_;
 }
 
@@ -212,6 +244,7 @@ void job_crew::threw(running_job& one, std::exception_ptr why) noexcept {
         decide({.of = one.item, .what = verdict::kind::unused}, {});
         return;
     }
+    if (one.permit) one.permit->failure();
     missed(one, text_of(why), is_reject(why));
 }
 
@@ -331,6 +364,7 @@ task<void> job_crew::listen(std::shared_ptr<job_crew> self, branch& of) {
 void job_crew::request_stop() noexcept {
     stopping_ = true;
     pausing_ = true;
+    halt_.request_stop();
     free_.ring();
     auto const owner = office_->owner();
     if (!owner->same_process()) return;

@@ -79,6 +79,10 @@ job_name read_job_name(std::string_view id) {
     return {std::string{id.substr(0, at)}, std::string{rest}};
 }
 
+std::string keep_words(job_worker_options const& how) {
+    return fmt::format("{} {} {} {}", how.keep_completed, how.keep_completed_for.count(), how.keep_failed, how.keep_failed_for.count());
+}
+
 milliseconds job_terms::pause(std::int32_t failures) const {
     auto const longest = static_cast<double>(max_backoff.count());
     auto const whole = std::min(longest, static_cast<double>(backoff.count()) * std::pow(factor, std::max(failures - 1, 0)));

@@ -22,6 +22,9 @@ job_name read_job_name(std::string_view id);
 /// Throws `invalid_argument_error` for what is no type.
 void check_job_type(std::string_view type);
 
+/// How much is remembered of jobs that ended, as the scripts want it.
+std::string keep_words(job_worker_options const& how);
+
 /// What a worker has to know of a job's options.
 struct job_terms {
     std::int32_t attempts = 3;

@@ -56,7 +56,7 @@ task<std::vector<scheduled>> schedule(place at, std::string type, cargo load) {
 }
 
 task<bool> change(place at, std::string what, std::string id, milliseconds delay, std::int32_t priority) {
-    std::vector<std::string> words{at->rules(), std::move(what), std::move(id), std::to_string(delay.count()), std::to_string(priority)};
+    std::vector<std::string> words{at->rules(), std::move(what), std::move(id), std::to_string(delay.count()), std::to_string(priority), keep_words({})};
     auto asking = job_office::run(at, scripts::job_change, {"", "ready", "ranked", "later", "held", "items", "dedup", "waiting"}, std::move(words));
     auto const said = co_await std::move(asking);
     co_return said[1].integer() == 1;

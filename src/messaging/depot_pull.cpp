@@ -281,7 +281,8 @@ void depot::settled(verdict& what, bool is_lost, base::boot_clock::time_point se
     auto& item = *what.of;
     if (what.what == verdict::kind::extend) {
         if (item.now == held_item::state::over) is_lost = false;  // it was done meanwhile
-        if (is_lost) {
+        bool const is_too_late = what.is_ours && item.now == held_item::state::held && !item.is_valid();  // who has it was told that it is lost: it is not taken again silently
+        if (is_lost || is_too_late) {
             item.lose();
             let_go(item);
         } else {

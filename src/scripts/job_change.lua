@@ -12,6 +12,7 @@
   ARGV[3]  id
   ARGV[4]  delay    ms from now on
   ARGV[5]  priority
+  ARGV[6]  keep     as in include/job_rules.lua
   Returns  {the state in which it was, 1 if it was changed}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
@@ -43,7 +44,7 @@ if what == 'cancel' then
     end
     call('HSET', part('records'), id, 'x' .. string.sub(text, 2))
     end_job('cancelled', id, '')
-    commit_jobs()
+    commit_jobs(ARGV[6])
     if state == 'running' then redis.pcall(publish, part('control'), id) end
     return {state, 1}
 end
@@ -52,6 +53,7 @@ call('HSET', part('records'), id, 'w ' .. generation .. string.match(text, '^%a 
 if has_ended then
     call('ZREM', part(state), id)
     call('HDEL', part('results'), id)
+    call('HDEL', part('progress'), id)
 end
 local entry = string.format('%s %d %d 0 0\n%s 0', id, generation * 1000000, priority, generation)
 news[1] = (has_ended and 'requeued ' or 'moved ') .. id

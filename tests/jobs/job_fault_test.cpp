@@ -1,6 +1,9 @@
 // Jobs under faults: lost replies, killed and paused workers; and what workers promise besides.
 #include "jobs_support.hpp"
 
+#include <lockstep/circuit_breaker.hpp>
+#include <lockstep/rate_limiter.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -208,6 +211,42 @@ TEST_F(job_faults, a_type_that_nobody_schedules_does_not_keep_the_others_waiting
     worker.handle<text>("mail", [](text const&) {});
     worker.start();
     for (int i = 0; i < 50; ++i) ASSERT_TRUE(jobs.wait(jobs.schedule("mail", text{"x"}).id, 10s));
+}
+
+TEST_F(job_faults, a_type_with_a_limit_is_begun_no_more_often) {
+    rate_limiter limit{near, "mails", {.limit = 3, .per = 1h}};
+    job_worker worker{near, "name", {.concurrency = 5}};
+    std::atomic<int> runs{0};
+    worker.handle<text>("mail", [&](text const&) -> task<void> {
+        ++runs;
+        co_return;
+    }, {.limit = &limit});
+    worker.handle<text>("other", [](text const&) {});
+    worker.start();
+    std::vector<text> const many(10, "x");
+    jobs.schedule_many<text>("mail", many);
+    ASSERT_TRUE(eventually([&] { return runs == 3; }));
+    EXPECT_TRUE(jobs.wait(jobs.schedule("other", text{"x"}).id, 10s));
+    EXPECT_FALSE(eventually([&] { return runs > 3; }, 100ms));
+    worker.stop();
+    EXPECT_EQ(jobs.counts("mail").waiting, 7) << "what waited for its turn was given back";
+    EXPECT_EQ(jobs.counts("mail").ever_completed, 3);
+}
+
+TEST_F(job_faults, a_type_whose_circuit_is_open_is_not_begun) {
+    circuit_breaker circuit{near, "mails", {.failure_threshold = 2, .recovery_timeout = 300ms}};
+    job_worker worker{near, "name", {.concurrency = 1}};
+    std::atomic<int> runs{0};
+    worker.handle<text>("mail", [&](text const&) {
+        if (++runs <= 2) throw std::runtime_error("the mail server is away");
+    }, {.breaker = &circuit});
+    worker.start();
+    auto const job = jobs.schedule("mail", text{"x"}, {.attempts = 10, .backoff = 1ms});
+    ASSERT_TRUE(eventually([&] { return circuit.state().state == lockstep::circuit::open; }));
+    auto const end = jobs.wait(job.id, 20s);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->state, job_state::completed);
+    EXPECT_EQ(jobs.find(job.id)->failures.size(), 2) << "while it was open there was no try";
 }
 
 TEST_F(job_faults, a_worker_goes_on_after_the_server_was_away) {

@@ -34,8 +34,9 @@ local function trim(state, most, age)
     for _, name in ipairs({'records', 'results', 'trail', 'progress'}) do call('HDEL', part(name), unpack(gone)) end
 end
 
--- Writes what was gathered. keep: '<completed> <their age, ms> <failed> <their age, ms>'. Its last step may fail, so it comes last.
+-- Writes what was gathered. keep: '<completed> <their age, ms> <failed and cancelled> <their age, ms>'. Its last step may fail, so it comes last.
 local function commit_jobs(keep)
+    local is_time = false  -- to forget some
     for state, list in pairs(finished) do
         if #list > 0 then
             in_chunks('ZADD', part(state), list)
@@ -46,11 +47,13 @@ local function commit_jobs(keep)
     in_chunks('HSET', part('results'), outcomes)
     for what, n in pairs(tally) do
         local total = call('HINCRBY', part('stats'), what, n)
-        local is_time = total % 64 < n
-        if is_time and finished[what] and keep then
-            local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
-            if what == 'completed' then trim(what, completed, age) else trim(what, failed, failed_age) end
-        end
+        is_time = is_time or (finished[what] and total % 64 < n)
+    end
+    if is_time then
+        local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
+        trim('completed', completed, age)
+        trim('failed', failed, failed_age)
+        trim('cancelled', failed, failed_age)
     end
     if #stopped > 0 and call('EXISTS', part('waiters')) == 1 then
         for state, list in pairs(finished) do

@@ -1,4 +1,4 @@
-// Queues against BullMQ and bee-queue. docs/bench.md says how to read it.
+// Queues against BullMQ and bee-queue, a stream's consumer against a raw loop. docs/bench.md says how to read it.
 
 #include "messaging/cases.hpp"
 
@@ -13,12 +13,14 @@ void measure(settings const& chosen) {
                                        {"take, handle, acknowledge, 50 at once", take_and_acknowledge},
                                        {"an item's whole life", whole_life},
                                        {"enqueue to handler", latency},
-                                       {"a waiting item", memory}});
+                                       {"server CPU of an item", many_waiting},
+                                       {"a waiting item", memory},
+                                       {"stream consumer", stream_consumer}});
 }
 
 }  // namespace
 }  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
-    return lockstep::bench::run_bench(argc, argv, "Queues against BullMQ and bee-queue", lockstep::bench::measure);
+    return lockstep::bench::run_bench(argc, argv, "Queues against BullMQ and bee-queue, consumers of streams", lockstep::bench::measure);
 }

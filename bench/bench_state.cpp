@@ -1,4 +1,4 @@
-// Rate limiters against redis-benchmark and rate-limiter-flexible, what a bucket takes of memory, and what a closed circuit breaker costs.
+// Rate limiters against redis-benchmark and rate-limiter-flexible, what a bucket takes of memory, and what a near cache's hit and a closed circuit breaker cost.
 // docs/bench.md says how to read it.
 
 #include "state/cases.hpp"
@@ -12,6 +12,7 @@ void measure(settings const& chosen) {
                                        {"rate_limiter, sliding window, 64 in flight", sliding_window},
                                        {"rate_limiter, sliding log, 64 in flight", sliding_log},
                                        {"rate_limiter, token bucket, memory of a key", bucket_memory},
+                                       {"near_cache, hit", near_cache_hit},
                                        {"circuit_breaker, closed", closed_breaker}});
 }
 
@@ -19,5 +20,5 @@ void measure(settings const& chosen) {
 }  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
-    return lockstep::bench::run_bench(argc, argv, "Rate limiters and circuit breakers", lockstep::bench::measure);
+    return lockstep::bench::run_bench(argc, argv, "Rate limiters, near caches and circuit breakers", lockstep::bench::measure);
 }

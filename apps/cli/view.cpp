@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <ctime>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -30,6 +31,15 @@ style style_of(object_info const& what, bool stale) {
     return what.holders != 0 ? style::green : style::dim;
 }
 
+/// Of the group that is furthest behind: the others have not more to wait for.
+std::string behind(object_info const& what) {
+    if (what.groups.empty()) return {};
+    std::optional<std::int64_t> most;
+    for (auto const& one : what.groups) most = std::max(most, one.lag);
+    auto const groups = what.groups.size() == 1 ? what.groups.front().name : fmt::format("{} groups", what.groups.size());
+    return fmt::format(", {}: {} behind, {} pending", groups, most ? std::to_string(*most) : "?", what.taken);
+}
+
 }  // namespace
 
 std::string show(client_info const& who) {
@@ -49,17 +59,20 @@ bool in_use(object_info const& what) {
     if (what.holders != 0 || what.queue != 0) return true;
     if (what.kind == "event" || what.kind == "broadcast") return what.taken != 0 || what.count > 0;
     if (what.kind == "barrier" || what.kind == "breaker") return what.taken != 0;
-    return (what.kind == "queue" || what.kind == "lanes") && what.count + what.taken > 0;
+    if (what.kind == "stream") return what.taken != 0 || std::ranges::any_of(what.groups, [](group_info const& one) { return one.lag.value_or(0) > 0; });
+    return (what.kind == "queue" || what.kind == "lanes") && what.count + what.taken + what.dead > 0;
 }
 
 std::string state_of(object_info const& what) {
+    auto const dead = what.dead == 0 ? std::string{} : fmt::format(", {} dead", what.dead);
     if (what.kind == "semaphore") return what.count < 0 ? "not made yet" : fmt::format("{} of {} taken", what.taken, what.count);
     if (what.kind == "event") return fmt::format("{} signal{}", what.count, what.count == 1 ? "" : "s");
     if (what.kind == "broadcast") return what.taken != 0 ? "set" : "not set";
     if (what.kind == "latch") return what.taken >= what.count ? "open" : fmt::format("{} of {} counted", what.taken, what.count);
     if (what.kind == "barrier") return fmt::format("{} of {} came", what.taken, what.count);
-    if (what.kind == "queue" || what.kind == "lanes") return fmt::format("{} waiting, {} held", what.count, what.taken);
-    if (what.kind == "stream" || what.kind == "map" || what.kind == "board") return fmt::format("{} in it", what.count);
+    if (what.kind == "queue" || what.kind == "lanes") return fmt::format("{} waiting, {} held{}", what.count, what.taken, dead);
+    if (what.kind == "stream") return fmt::format("{} in it{}{}", what.count, behind(what), dead);
+    if (what.kind == "map" || what.kind == "board") return fmt::format("{} in it", what.count);
     if (what.kind == "value") return what.count != 0 ? "set" : "not set";
     if (what.kind == "counter") return std::to_string(what.count);
     if (what.kind == "breaker") return what.taken == 0 ? "closed" : what.taken == 1 ? "half open" : "open";

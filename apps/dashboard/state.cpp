@@ -32,7 +32,7 @@ bool same(client_info const& a, client_info const& b) {
     return all(a) == all(b);
 }
 bool same(object_info const& a, object_info const& b) {
-    auto const all = [](object_info const& o) { return std::tie(o.count, o.taken, o.holders, o.queue); };
+    auto const all = [](object_info const& o) { return std::tie(o.count, o.taken, o.holders, o.queue, o.delayed, o.dead, o.groups); };
     return all(a) == all(b);
 }
 bool same(hold_info const& a, hold_info const& b) {
@@ -70,6 +70,9 @@ std::string text_of(object_info const& o) {
     made["taken"] = o.taken;
     made["holders"] = o.holders;
     made["queue"] = o.queue;
+    if (o.delayed != 0) made["delayed"] = o.delayed;
+    if (o.dead != 0) made["dead"] = o.dead;
+    if (!o.groups.empty()) made["groups"] = apps::as_json(o.groups);
     return json::serialize(made);
 }
 std::string text_of(hold_info const& h) {

@@ -12,6 +12,9 @@ void enqueue_in_bulk(stand& all, peer_kit& peers, std::string const& name);
 void take_and_acknowledge(stand& all, peer_kit& peers, std::string const& name);
 void whole_life(stand& all, peer_kit& peers, std::string const& name);
 void latency(stand& all, peer_kit& peers, std::string const& name);
+void many_waiting(stand& all, peer_kit& peers, std::string const& name);
 void memory(stand& all, peer_kit& peers, std::string const& name);
+
+void stream_consumer(stand& all, peer_kit& peers, std::string const& name);
 
 }  // namespace lockstep::bench

@@ -1,5 +1,6 @@
 #include "messaging/cases.hpp"
 #include "support/cpu.hpp"
+#include "support/finish_line.hpp"
 #include "support/load.hpp"
 #include "support/redis_benchmark.hpp"
 
@@ -32,38 +33,20 @@ worker enqueue_hundreds(load& work, texts& to, std::vector<std::string> const& m
     while (work.take()) co_await to.async_enqueue_many(many);
 }
 
+/// One that comes, one that goes: as many wait as before.
+worker live_on(load& work, texts& both) {
+    while (work.take()) {
+        co_await both.async_enqueue(payload);
+        auto taking = both.async_dequeue();
+        auto one = co_await std::move(taking);
+        co_await one.async_ack();
+    }
+}
+
 void fill(texts& to, std::size_t count) {
     std::vector<std::string> const many(std::min<std::size_t>(count, 1000), payload);
     for (std::size_t i = 0; i < count; i += many.size()) to.enqueue_many(many);
 }
-
-/// Waits for a number that the client's I/O thread counts up to.
-class finish_line {
-public:
-    explicit finish_line(std::size_t count) : left_(count) {}
-    void pass() {
-        if (--left_ != 0) return;
-        end_ = wall_seconds();
-        cpu_ = thread_cpu_seconds();
-        std::lock_guard const guard{mutex_};
-        done_ = true;
-        changed_.notify_one();
-    }
-    double wait() {
-        std::unique_lock guard{mutex_};
-        changed_.wait(guard, [this] { return done_; });
-        return end_;
-    }
-    double cpu() const { return cpu_; }
-
-private:
-    std::size_t left_;
-    double end_ = 0;
-    double cpu_ = 0;
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    bool done_ = false;
-};
 
 measurement consume_all(texts& from, std::size_t count) {
     finish_line line{count};
@@ -242,6 +225,30 @@ void latency(stand& all, peer_kit&, std::string const& name) {
                   .ratio = seen.ratio(0, 1, &measurement::micros),
                   .kind = bar_kind::ratio_at_most,
                   .bar = 3.5});
+}
+
+void many_waiting(stand& all, peer_kit&, std::string const& name) {
+    pin_this_thread(all.where.client);
+    auto through = all.connect();
+    texts few{through, "few"};
+    texts many{through, "many"};
+    std::size_t const large = all.chosen.is_quick() ? 100'000 : 1'000'000;
+    std::size_t const items = all.chosen.is_quick() ? 10'000 : 50'000;
+    fill(few, 1'000);
+    fill(many, large);
+    auto const measured = [&](texts& both) {
+        return all.warm_then_measure(items, depth, [&](std::size_t n) {
+            return run_load(through, {depth, n}, [&](load& work, client&, std::size_t) { return live_on(work, both); });
+        });
+    };
+    rounds const seen{{{"many", [&] { return measured(many); }}, {"few", [&] { return measured(few); }}}, all.chosen};
+    all.rows.add({.name = fmt::format("{}, {} before it, against 1000", name, large),
+                  .value = seen.of(0, &measurement::server_micros).median,
+                  .unit = "us",
+                  .baseline = seen.of(1, &measurement::server_micros).median,
+                  .ratio = seen.ratio(0, 1, &measurement::server_micros),
+                  .kind = bar_kind::ratio_at_most,
+                  .bar = 1.25});
 }
 
 void memory(stand& all, peer_kit&, std::string const& name) {

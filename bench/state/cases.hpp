@@ -14,6 +14,7 @@ void sliding_window(stand& all, peer_kit& peers, std::string const& name);
 void token_bucket(stand& all, peer_kit& peers, std::string const& name);
 void bucket_memory(stand& all, peer_kit& peers, std::string const& name);
 
+void near_cache_hit(stand& all, peer_kit& peers, std::string const& name);
 void closed_breaker(stand& all, peer_kit& peers, std::string const& name);
 
 }  // namespace lockstep::bench

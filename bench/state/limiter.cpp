@@ -43,7 +43,13 @@ void decisions(stand& all, peer_kit& peers, std::string const& name, rate_algori
     std::vector<contender> contenders{
         {"ours", [&] { return all.warm_then_measure(operations, depth, ours); }},
         {"redis-benchmark", [&] { return run_redis_benchmark(all.redis.where(), all.where.client, {depth, operations, command, depth}); }}};
-    if (other) contenders.push_back({"rate-limiter-flexible", [&] { return other->run({.mode = "own", .contenders = depth}, all.chosen.length); }});
+    auto const theirs = [&] {
+        auto const before = all.redis.cpu_seconds();
+        auto result = other->run({.mode = "own", .contenders = depth}, all.chosen.length);
+        result.server_cpu = all.redis.cpu_seconds() - before;
+        return result;
+    };
+    if (other) contenders.push_back({"rate-limiter-flexible", theirs});
     rounds const seen{contenders, all.chosen};
     auto const rate = seen.of(0, &measurement::rate).median;
     all.rows.add({.name = name + ", against redis-benchmark",
@@ -59,6 +65,13 @@ void decisions(stand& all, peer_kit& peers, std::string const& name, rate_algori
         against.ratio = seen.ratio(0, 2, &measurement::rate);
     }
     all.rows.add(against);
+    if (other) {
+        all.rows.add({.name = name + ", CPU of the busier one of client and server, against rate-limiter-flexible",
+                      .value = seen.of(0, &measurement::busiest_micros).median,
+                      .unit = "us",
+                      .baseline = seen.of(2, &measurement::busiest_micros).median,
+                      .ratio = seen.ratio(0, 2, &measurement::busiest_micros)});
+    }
     all.rows.add({.name = name + ", client CPU", .value = seen.of(0, &measurement::client_micros).median, .unit = "us"});
     all.rows.add({.name = name + ", server CPU", .value = seen.of(0, &measurement::server_micros).median, .unit = "us"});
 }

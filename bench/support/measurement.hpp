@@ -29,6 +29,8 @@ struct measurement {
     double server_micros() const noexcept { return server_cpu * 1e6 / static_cast<double>(operations); }
     /// On one core for all, this is what bounds the rate, and other programs on that core do not change it.
     double all_micros() const noexcept { return client_micros() + server_micros(); }
+    /// With the server and its client on a core each, likewise.
+    double busiest_micros() const noexcept { return client_micros() > server_micros() ? client_micros() : server_micros(); }
     double wait_p99_micros() const noexcept { return wait_p99 * 1e6; }
     double commands_each() const noexcept { return commands / static_cast<double>(operations); }
     double most_by_fewest() const noexcept { return static_cast<double>(most) / static_cast<double>(fewest); }

@@ -32,6 +32,7 @@
 #include <lockstep/multi_lock.hpp>
 #include <lockstep/mutex.hpp>
 #include <lockstep/near_cache.hpp>
+#include <lockstep/near_map.hpp>
 #include <lockstep/options.hpp>
 #include <lockstep/queue.hpp>
 #include <lockstep/queue_options.hpp>

@@ -76,16 +76,30 @@ struct wait_info {
 };
 
 /// Something that has a name.
+/// Who reads a stream together.
+struct group_info {
+    std::string name;
+    std::size_t consumers = 0;
+    std::int64_t pending = 0;           ///< entries that were delivered and not acknowledged
+    std::optional<std::int64_t> lag{};  ///< entries that were not delivered to anybody yet; nothing: the server does not know
+
+    bool operator==(group_info const&) const = default;
+};
+
 struct object_info {
     std::string name;
     std::string kind;           ///< as in wait_info; or queue, lanes, stream, value, map, counter, board, breaker
     /// Permits in all, signals stored, count of a latch, parties of a barrier (-1: not created yet); of a counter its number; of others how many
     /// items, entries, fields or members wait or are there; 0: there is no value.
     std::int64_t count = 0;
-    /// Permits taken; arrived at a barrier; 1 when an event is set; items of a queue that are held; of a breaker 0: closed, 1: half open, 2: open.
+    /// Permits taken; arrived at a barrier; 1 when an event is set; items of a queue that are held, entries of a stream that are
+    /// pending; of a breaker 0: closed, 1: half open, 2: open.
     std::int64_t taken = 0;
     std::size_t holders = 0;
     std::size_t queue = 0;      ///< places in the queue, or clients that wait
+    std::int64_t delayed = 0;   ///< of a queue's `count`, how many can't be taken yet
+    std::int64_t dead = 0;      ///< dead letters of a queue or a stream
+    std::vector<group_info> groups{};  ///< of a stream; 100 at most
 };
 
 struct timing {

@@ -11,7 +11,7 @@
 ///
 /// A field's version is that of the change which made it: versions grow over the whole map. One fence guards the whole map: a write with a smaller one
 /// than was seen is refused, whatever field it is for. `all` and `get_all` see one moment. A write whose reply was lost counts once. Otherwise as
-/// `shared_value`, also for failure and threads. A map is one key of one server: for up to some 100,000 fields; `all` reads them all.
+/// `shared_value`, also for failure and threads; a near cache: <lockstep/near_map.hpp>. A map is one key of one server: for up to some 100,000 fields; `all` reads them all.
 
 #include <lockstep/client.hpp>
 #include <lockstep/codec.hpp>

@@ -8,6 +8,7 @@
 ///     limit.compare_and_set(now->version, 11);                       // nothing: somebody was faster
 ///     limit.update([](std::optional<int> const& now) { return now.value_or(0) + 1; });
 ///     limit.set(12, {.fence = lease.fence()});                       // refused if a later holder has written
+///     auto next = limit.wait_newer(now->version, 1min);              // nothing: it was not changed
 ///     auto watch = limit.watch([](auto const& now) { if (now) apply(now->value); });
 ///
 /// `get` is linearizable: it sees every write that was answered before it began (on one server, and between failovers). A write whose reply was
@@ -28,6 +29,7 @@
 #include <lockstep/versioned.hpp>
 #include <lockstep/watching.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -88,6 +90,17 @@ public:
     bool exists(std::stop_token token = {}) const { return raw_.require_blocking(), sync_wait(async_exists(), std::move(token)); }
     task<bool> async_exists() const { return raw_.exists(); }
 
+    /// Waits, by push, until there is a value with a larger version than this one; at once if there is. An erased value is none. 0: any.
+    /// Nothing: none came in that time.
+    result wait_newer(std::uint64_t version, std::chrono::milliseconds time, std::stop_token token = {}) const {
+        return raw_.require_blocking(), sync_wait(async_wait_newer(version, time), std::move(token));
+    }
+    task<result> async_wait_newer(std::uint64_t version, std::chrono::milliseconds time) const { return decoded(raw_.wait_newer(version, time)); }
+    versioned<T> wait_newer(std::uint64_t version, std::stop_token token = {}) const {
+        return raw_.require_blocking(), sync_wait(async_wait_newer(version), std::move(token));
+    }
+    task<versioned<T>> async_wait_newer(std::uint64_t version) const { return surely(raw_.wait_newer(version, std::nullopt)); }
+
     /// Calls the handler with what is there now, and then with what it is after changes (nothing: it was erased), by push, on the client's I/O
     /// thread: keep it short, never block there. Versions grow from call to call; when changes follow fast or the connection was lost, the
     /// handler hears of the latest only. That a ttl ran out is not told. In force on return; ends with what is returned.
@@ -105,6 +118,10 @@ private:
     static task<result> decoded(task<std::optional<detail::raw_value>> reading) {
         auto const found = co_await std::move(reading);
         co_return as_result(found);
+    }
+    static task<versioned<T>> surely(task<std::optional<detail::raw_value>> waiting) {
+        auto const found = co_await std::move(waiting);
+        co_return versioned<T>{Codec::decode(found->bytes), found->version};
     }
     template <class F>
     static std::optional<T> wanted(F& change, result const& found) {

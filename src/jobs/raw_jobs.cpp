@@ -47,7 +47,7 @@ std::string words_of(std::string_view name, job_options const& how, std::size_t 
 }
 
 task<std::vector<scheduled>> schedule(place at, std::string type, cargo load) {
-    auto sending = send(std::move(at), std::move(load));
+    auto sending = send(std::move(at), nullptr, std::move(load));
     auto const sent = co_await std::move(sending);
     std::vector<scheduled> all;
     all.reserve(sent.size());

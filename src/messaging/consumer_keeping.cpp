@@ -108,7 +108,7 @@ task<void> consumer_state::settle(std::shared_ptr<consumer_state> self, settleme
         self->drop(what.which->id);
         work.dead.pop_back();
         self->settling_ = work.size();
-        ++self->counters_.dead;
+        self->count(&consumer_statistics::dead);
     }
 }
 
@@ -252,7 +252,7 @@ task<void> consumer_state::try_again(std::shared_ptr<consumer_state> self, std::
                 self->drop(one->id);
             } else {
                 if (one->busy == 0) ++one->what.deliveries;
-                ++self->counters_.retried;
+                self->count(&consumer_statistics::retried);
                 one->renewed = clock::now();
                 one->where = place::line;
                 self->line_.push_back(one);

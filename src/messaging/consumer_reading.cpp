@@ -36,7 +36,7 @@ task<void> consumer_state::read(std::shared_ptr<consumer_state> self) {
         if (closed) break;
         {
             std::lock_guard const guard{self->mutex_};
-            ++self->counters_.interruptions;
+            self->count(&consumer_statistics::interruptions);
         }
         try {
             auto const time = std::chrono::ceil<milliseconds>(self->retreat_time_.next());

@@ -13,6 +13,7 @@
 #include "base/backoff.hpp"
 #include "core/keyed.hpp"
 #include "messaging/doorbell.hpp"
+#include "messaging/message_counts.hpp"
 
 #include <lockstep/consumer.hpp>
 
@@ -104,6 +105,7 @@ private:
     void wake_flusher(std::unique_lock<std::mutex> guard) noexcept;
     bool is_drained() const;  // with the lock
     void count_acknowledged(std::size_t number);
+    void count(std::uint64_t consumer_statistics::*which, std::uint64_t more = 1);  // with the lock
 
     // consumer_reading.cpp
     static task<void> read(std::shared_ptr<consumer_state> self);
@@ -160,6 +162,7 @@ private:
     bool reader_waits_ = false;
     std::string complaint_;
     consumer_statistics counters_;
+    std::shared_ptr<message_counts> const all_counts_;  // of the client's consumers together
     static constexpr std::size_t seconds_kept = 8;
     std::array<std::uint64_t, seconds_kept> per_second_{};
     std::int64_t last_second_ = 0;

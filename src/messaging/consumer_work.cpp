@@ -24,7 +24,7 @@ entry_number entry_number::of(std::string_view id) noexcept {
 
 consumer_state::consumer_state(keyed at, delivery_handler handler, consumer_options options)
     : at_(std::move(at)), handler_(std::move(handler)), options_(std::move(options)), dead_key_(at_.key_of("dead")),
-      looks_for_unheard_(true),
+      all_counts_(message_counts::of(*at_.owner())), looks_for_unheard_(true),
       next_look_(since_ + milliseconds{base::random_below(static_cast<std::uint64_t>(options_.idle_limit.count()) + 1)}) {}
 
 void consumer_state::begin() {
@@ -89,6 +89,7 @@ void consumer_state::accept(std::vector<found> entries, bool recovered) {
     std::unique_lock guard{mutex_};
     if (ended_) return;  // nobody works any more: they stay pending
     auto const now = clock::now();
+    std::uint64_t received = 0;
     for (auto& one : entries) {
         auto const id = entry_number::of(one.id);
         auto& place_of_it = held_[id];
@@ -101,8 +102,7 @@ void consumer_state::accept(std::vector<found> entries, bool recovered) {
         made.what.fields = std::move(one.fields);
         made.what.deliveries = one.deliveries;
         made.what.stop = stop_handlers_.get_token();
-        ++counters_.received;
-        if (recovered) ++counters_.recovered;
+        ++received;
         if (options_.max_deliveries > 0 && one.deliveries > options_.max_deliveries) {
             // Nobody threw: whoever had it died of it, or with it.
             made.where = place::settling;
@@ -111,6 +111,8 @@ void consumer_state::accept(std::vector<found> entries, bool recovered) {
             line_.push_back(&made);
         }
     }
+    count(&consumer_statistics::received, received);
+    if (recovered) count(&consumer_statistics::recovered, received);
     bool const has_dead = !settled_.dead.empty();
     if (has_dead) {
         wake_flusher(std::move(guard));
@@ -239,7 +241,7 @@ void consumer_state::finish(held& what, std::exception_ptr problem) noexcept {
     }
     // Somebody is at it, or was, and died: then it takes as long as his lease.
     what.busy = how == failing::busy ? what.busy + 1 : 0;
-    if (what.busy == 0) ++counters_.failed;
+    if (what.busy == 0) count(&consumer_statistics::failed);
     if (what.busy == 0 && (how == failing::rejected || (options_.max_deliveries > 0 && deliveries >= options_.max_deliveries))) {
         what.where = place::settling;
         settled_.dead.push_back({&what, std::move(reason)});
@@ -283,7 +285,12 @@ void consumer_state::count_acknowledged(std::size_t number) {
     }
     last_second_ = std::max(last_second_, second);
     per_second_[static_cast<std::size_t>(second) % seconds_kept] += number;
-    counters_.acknowledged += number;
+    count(&consumer_statistics::acknowledged, number);
+}
+
+void consumer_state::count(std::uint64_t consumer_statistics::*which, std::uint64_t more) {
+    counters_.*which += more;
+    all_counts_->count(which, more);
 }
 
 consumer_statistics consumer_state::statistics() const {

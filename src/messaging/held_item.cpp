@@ -1,5 +1,6 @@
 #include "messaging/held_item.hpp"
 
+#include "messaging/message_counts.hpp"
 #include "messaging/queue_wire.hpp"
 
 #include <algorithm>
@@ -71,7 +72,7 @@ alarm_clock::time_point held_item::ring(alarm_clock::time_point time, std::vecto
 }
 
 void held_item::lose() noexcept {
-    lost = true;
+    if (!lost.exchange(true) && tally) queue_tally::count(tally->lost);
     auto& alarm = alarm_clock::instance();
     std::optional<std::stop_source> stop;
     {

@@ -21,6 +21,7 @@
 namespace lockstep::detail {
 
 class depot;
+struct queue_tally;
 class settling;
 
 using held_hook = boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
@@ -55,6 +56,7 @@ struct held_item final : engine::alarm_clock::sleeper,
     settling* heard_by = nullptr;                        ///< who waits for the answer to what was said of it last
     std::uint64_t serial = 0;                            ///< and how many have: an answer is for one of them only
     std::function<void(std::exception_ptr)> failed;      ///< or hears of a failure only
+    std::shared_ptr<queue_tally> tally;                  ///< since somebody has it
     std::shared_ptr<held_item> kept;                     ///< itself, while the depot prolongs it
 
 private:

@@ -1,6 +1,7 @@
 #include "messaging/queue_crew.hpp"
 
 #include "lease/pause.hpp"
+#include "messaging/message_counts.hpp"
 #include "messaging/raw_queue_parts.hpp"
 
 #include <lockstep/error.hpp>
@@ -49,7 +50,7 @@ private:
     std::shared_ptr<queue_crew> crew_;
 };
 
-queue_crew::queue_crew(raw_queue const& from, consume_options const& how) : depot_(from.place()), how_(how) {
+queue_crew::queue_crew(raw_queue const& from, consume_options const& how) : depot_(from.place()), tally_(from.tally()), how_(how) {
     if (how.concurrency < 1 || how.concurrency > 10'000) {
         throw invalid_argument_error(fmt::format("consume of '{}': concurrency must be 1 to 10,000, not {}", from.name(), how.concurrency));
     }
@@ -96,6 +97,7 @@ void queue_crew::report(std::exception_ptr why) const noexcept {
 
 void queue_crew::returned(raw_item& from) noexcept {
     ++done_;
+    queue_tally::count(tally_->handled);
     from.ack_soon([weak = weak_from_this()](std::exception_ptr why) {
         if (auto const self = weak.lock()) self->report(std::move(why));
     });
@@ -103,6 +105,7 @@ void queue_crew::returned(raw_item& from) noexcept {
 
 void queue_crew::threw(raw_item& from, std::exception_ptr why) noexcept {
     ++failed_;
+    queue_tally::count(tally_->failed);
     auto const doublings = std::min(from.deliveries() - 1, 30);
     auto const delay = std::min<std::int64_t>(how_.backoff.count() << doublings, how_.max_backoff.count());
     from.nack_soon(milliseconds{delay}, text_of(why));
@@ -113,7 +116,7 @@ task<void> queue_crew::work(std::shared_ptr<queue_crew> self) {
         std::optional<raw_item> item;
         std::exception_ptr problem;
         try {
-            auto taking = take(self->depot_, raw_queue::until::max(), &self->stopping_);
+            auto taking = take(self->depot_, self->tally_, raw_queue::until::max(), &self->stopping_);
             item = co_await std::move(taking);
         } catch (cancelled_error const&) {
             co_return;
@@ -146,7 +149,7 @@ void queue_crew::work_on_thread(std::shared_ptr<queue_crew> self) {
     while (!self->stopping_) {
         std::optional<raw_item> item;
         try {
-            item = sync_wait(take(self->depot_, raw_queue::until::max(), &self->stopping_));
+            item = sync_wait(take(self->depot_, self->tally_, raw_queue::until::max(), &self->stopping_));
         } catch (cancelled_error const&) {
             return;
         } catch (...) {

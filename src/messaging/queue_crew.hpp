@@ -42,6 +42,7 @@ private:
     void report(std::exception_ptr why) const noexcept;
 
     std::shared_ptr<depot> depot_;
+    std::shared_ptr<queue_tally> tally_;
     consume_options how_;
     raw_worker::on_thread on_thread_;
     raw_worker::as_task as_task_;

@@ -1,6 +1,7 @@
 #include <lockstep/detail/raw_queue.hpp>
 
 #include "messaging/depot.hpp"
+#include "messaging/message_counts.hpp"
 #include "messaging/raw_queue_parts.hpp"
 
 #include <lockstep/error.hpp>
@@ -15,20 +16,29 @@ namespace {
 using std::chrono::milliseconds;
 using held = std::shared_ptr<held_item>;
 
+void count(held_item const& of, verdict::kind what) noexcept {
+    if (!of.tally || what == verdict::kind::extend) return;
+    queue_tally::count(what == verdict::kind::ack ? of.tally->acknowledged : of.tally->returned);
+}
+
 task<void> settle(verdict what) {
     if (!what.of->at->how().reliable) {
         what.of->now = held_item::state::over;
         co_return;
     }
     auto const until = what.of->at->owner()->deadline({});
+    auto const of = what.of;
+    auto const kind = what.what;
     settling mine{std::move(what), until};
     co_await mine;
+    count(*of, kind);
 }
 
 /// Says it without waiting for the answer. From any thread.
 void say(verdict what) noexcept {
     auto const at = what.of->at;
     if (!at->how().reliable || !at->owner()->same_process()) return;
+    count(*what.of, what.what);
     auto& home = at->owner()->home();
     if (home.here()) return at->judge(std::move(what));
     home.post([at, what = std::move(what)]() mutable { at->judge(std::move(what)); });

@@ -2,6 +2,7 @@
 
 #include "lease/pause.hpp"
 #include "messaging/depot.hpp"
+#include "messaging/message_counts.hpp"
 #include "messaging/raw_queue_parts.hpp"
 #include "scripts/all.hpp"
 
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -187,17 +189,23 @@ task<reply> run_on(place at, scripts::script const& script, std::span<std::strin
     return at->what().run(script, {views.data(), keys.size()}, words, {});
 }
 
-task<std::vector<enqueued>> send(place at, cargo load) {
+task<std::vector<enqueued>> send(place at, std::shared_ptr<queue_tally> tally, cargo load) {
     if (load.payloads.empty()) co_return std::vector<enqueued>{};
     shipment mine{std::move(at), std::move(load)};
     co_await mine;
+    auto const is_in = [](enqueued const& one) { return one.is_new && !one.id.empty(); };
+    if (tally) queue_tally::count(tally->enqueued, static_cast<std::uint64_t>(std::count_if(mine.done.begin(), mine.done.end(), is_in)));
     co_return std::move(mine.done);
 }
 
-task<std::optional<raw_item>> take(place at, raw_queue::until time, std::atomic<bool> const* stopping) {
+task<std::optional<raw_item>> take(place at, std::shared_ptr<queue_tally> tally, raw_queue::until time, std::atomic<bool> const* stopping) {
     taker mine{at, time, stopping};
     co_await mine;
-    if (mine.got) co_return std::optional<raw_item>{raw_item{std::move(mine.got)}};
+    if (mine.got) {
+        queue_tally::count(tally->taken);
+        mine.got->tally = std::move(tally);
+        co_return std::optional<raw_item>{raw_item{std::move(mine.got)}};
+    }
     if (!mine.once && stopping == nullptr && !at->is_connected()) {
         throw unavailable_error(fmt::format("queue '{}': no server could be reached in the time allowed", at->what().name()));
     }
@@ -208,18 +216,21 @@ raw_queue::raw_queue(client& by, std::string_view name, queue_options const& opt
     check(name, options);
     if (!lane.lane.empty()) check_lane(name, lane.lane);
     depot_ = depot::make(core_access::of(by), name, options, lane);
+    auto counts = message_counts::of(*depot_->owner());
+    auto* const mine = lane.lane.empty() ? &counts->queues : &counts->lanes;
+    tally_ = std::shared_ptr<queue_tally>{std::move(counts), mine};
 }
 
 task<std::vector<enqueued>> raw_queue::async_enqueue(std::vector<std::string> what, enqueue_options const& how, bool waits, std::string_view lane) {
     depot_->what().require_usable();
     check(name(), how, what.size());
     if (!depot_->lane().empty()) check_lane(name(), lane);
-    return send(depot_, {std::move(what), words_of(how), !how.key.empty(), waits, std::string{lane}});
+    return send(depot_, tally_, {std::move(what), words_of(how), !how.key.empty(), waits, std::string{lane}});
 }
 
 task<std::optional<raw_item>> raw_queue::async_dequeue(until time) {
     depot_->what().require_usable();
-    return take(depot_, time, nullptr);
+    return take(depot_, tally_, time, nullptr);
 }
 
 task<queue_counts> raw_queue::async_counts() const {

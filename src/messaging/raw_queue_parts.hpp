@@ -18,13 +18,14 @@ namespace lockstep::detail {
 
 task<reply> run_on(std::shared_ptr<depot> at, scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words);
 
-task<std::vector<enqueued>> send(std::shared_ptr<depot> at, cargo load);
+/// `tally` may be null.
+task<std::vector<enqueued>> send(std::shared_ptr<depot> at, std::shared_ptr<queue_tally> tally, cargo load);
 
 /// What became of an item, without waiting for the answer; an error goes to `failed`, which may be empty. False: it is not held any more, or
 /// somebody has said what became of it. From any thread.
 bool decide(verdict what, std::function<void(std::exception_ptr)> failed) noexcept;
 
 /// Nothing: none by then, or `stopping` (depot::dismiss).
-task<std::optional<raw_item>> take(std::shared_ptr<depot> at, raw_queue::until time, std::atomic<bool> const* stopping);
+task<std::optional<raw_item>> take(std::shared_ptr<depot> at, std::shared_ptr<queue_tally> tally, raw_queue::until time, std::atomic<bool> const* stopping);
 
 }  // namespace lockstep::detail

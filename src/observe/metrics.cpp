@@ -1,6 +1,7 @@
 // A library of its own, lockstep::metrics: who does not use it does not need prometheus-cpp.
 #include <lockstep/metrics.hpp>
 
+#include "base/utf8.hpp"
 #include "observe/own_counts.hpp"
 
 #include <lockstep/error.hpp>
@@ -93,6 +94,54 @@ void add_kinds(families& to, std::vector<observe::kind_counts> const& all) {
     for (auto const& one : all) times(waited, one.waited, one.kind);
 }
 
+struct queue_counter {
+    char const* name;
+    detail::queue_tally::number detail::queue_tally::*which;
+    char const* help;
+};
+
+constexpr queue_counter queue_counters[] = {
+    {"lockstep_queue_enqueued_total", &detail::queue_tally::enqueued, "Items that were enqueued."},
+    {"lockstep_queue_taken_total", &detail::queue_tally::taken, "Items that were taken."},
+    {"lockstep_queue_acknowledged_total", &detail::queue_tally::acknowledged, "Items that were acknowledged."},
+    {"lockstep_queue_returned_total", &detail::queue_tally::returned,
+     "Items that were given back: by nack, by a handler that threw, or dropped."},
+    {"lockstep_queue_lost_total", &detail::queue_tally::lost, "Items whose lease was lost before they were done."},
+    {"lockstep_queue_handled_total", &detail::queue_tally::handled, "Times that a handler of consume returned."},
+    {"lockstep_queue_failed_total", &detail::queue_tally::failed, "Times that a handler of consume threw."},
+};
+
+struct consumer_counter {
+    char const* name;
+    std::uint64_t consumer_statistics::*which;
+    char const* help;
+};
+
+constexpr consumer_counter consumer_counters[] = {
+    {"lockstep_consumer_received_total", &consumer_statistics::received,
+     "Entries of streams that consumers got, those taken over included."},
+    {"lockstep_consumer_acknowledged_total", &consumer_statistics::acknowledged,
+     "Entries that were handled and acknowledged."},
+    {"lockstep_consumer_failed_total", &consumer_statistics::failed, "Times that a consumer's handler threw."},
+    {"lockstep_consumer_retried_total", &consumer_statistics::retried, "Entries that were tried again."},
+    {"lockstep_consumer_dead_total", &consumer_statistics::dead, "Entries that were moved to the dead letters."},
+    {"lockstep_consumer_recovered_total", &consumer_statistics::recovered,
+     "Entries that were taken over from other consumers, or found again."},
+    {"lockstep_consumer_interruptions_total", &consumer_statistics::interruptions,
+     "Times that a consumer's connection or group had to be made anew."},
+};
+
+void add_messages(families& to, detail::message_counts const& counts) {
+    for (auto const& one : queue_counters) {
+        auto& made = family(to, one.name, MetricType::Counter, one.help);
+        value(made, static_cast<double>(counts.queues.*one.which), "queue");
+        value(made, static_cast<double>(counts.lanes.*one.which), "lanes");
+    }
+    auto const consumers = counts.consumers();
+    for (auto const& one : consumer_counters)
+        value(family(to, one.name, MetricType::Counter, one.help), static_cast<double>(consumers.*one.which));
+}
+
 struct of_a_kind {
     std::size_t objects = 0, holds = 0, stale = 0, waiters = 0;
 };
@@ -125,11 +174,71 @@ void add_fleet(families& to, snapshot const& now) {
     value(clients, static_cast<double>(now.clients.size()));
 }
 
+using labels = std::vector<ClientMetric::Label>;
+
+/// Sums by label, in the order of their labels. A name that is no UTF-8 would make the whole page unreadable.
+class sums {
+public:
+    explicit sums(bool names) noexcept : names_(names) {}
+
+    void add(labels of, std::string const& name, std::string const& group, std::int64_t number) {
+        if (names_) of.push_back({"name", base::as_utf8(name)});
+        if (names_ && !group.empty()) of.push_back({"group", base::as_utf8(group)});
+        all_[std::move(of)] += number;
+    }
+    void give(families& to, char const* name, char const* help) const {
+        auto& made = family(to, name, MetricType::Gauge, help);
+        for (auto const& [of, number] : all_) {
+            auto& one = made.metric.emplace_back();
+            one.label = of;
+            one.gauge.value = static_cast<double>(number);
+        }
+    }
+
+private:
+    bool names_;
+    std::map<labels, std::int64_t> all_;
+};
+
+void add_backlogs(families& to, snapshot const& now, bool names) {
+    sums items{names};
+    sums entries{names};
+    sums lag{names};
+    sums pending{names};
+    sums dead{names};
+    if (!names) {  // none is a sum too
+        for (auto const* const kind : {"queue", "lanes"})
+            for (auto const* const state : {"ready", "delayed", "held", "dead"}) items.add({{"kind", kind}, {"state", state}}, {}, {}, 0);
+        for (auto* const one : {&entries, &lag, &pending, &dead}) one->add({}, {}, {}, 0);
+    }
+    for (auto const& one : now.objects) {
+        if (one.kind == "queue" || one.kind == "lanes") {
+            auto const add = [&](char const* state, std::int64_t number) { items.add({{"kind", one.kind}, {"state", state}}, one.name, {}, number); };
+            add("ready", one.count - one.delayed);
+            add("delayed", one.delayed);
+            add("held", one.taken);
+            add("dead", one.dead);
+        }
+        if (one.kind != "stream") continue;
+        entries.add({}, one.name, {}, one.count);
+        dead.add({}, one.name, {}, one.dead);
+        for (auto const& group : one.groups) {
+            pending.add({}, one.name, group.name, group.pending);
+            if (group.lag) lag.add({}, one.name, group.name, *group.lag);
+        }
+    }
+    items.give(to, "lockstep_fleet_queue_items", "Items of queues, by state: ready, delayed, held, dead.");
+    entries.give(to, "lockstep_fleet_stream_entries", "Entries of streams.");
+    dead.give(to, "lockstep_fleet_stream_dead", "Dead letters of streams.");
+    lag.give(to, "lockstep_fleet_stream_lag", "Entries that were not delivered to a group yet, where the server knows.");
+    pending.give(to, "lockstep_fleet_stream_pending", "Entries that were delivered to a group and not acknowledged.");
+}
+
 }  // namespace
 
 families metrics::Collect() const {
     families made;
-    made.reserve(32);  // references into it are held while it grows
+    made.reserve(64);  // references into it are held while it grows
     lockstep::statistics now;
     try {
         now = client_->statistics();
@@ -147,6 +256,7 @@ families metrics::Collect() const {
           static_cast<double>(now.connections));
     try {
         if (auto const counts = observe::own_counts(*client_); !counts.empty()) add_kinds(made, counts);
+        if (auto const messages = observe::own_messages(*client_)) add_messages(made, *messages);
     } catch (error const&) {
         // closed meanwhile
     }
@@ -163,7 +273,10 @@ families metrics::Collect() const {
           all ? 1 : 0);
     value(family(made, "lockstep_fleet_scrape_seconds", MetricType::Gauge, "How long asking the server took."),
           took.count());
-    if (all) add_fleet(made, *all);
+    if (all) {
+        add_fleet(made, *all);
+        add_backlogs(made, *all, options_.names);
+    }
     return made;
 }
 

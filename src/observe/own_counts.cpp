@@ -50,6 +50,12 @@ std::vector<kind_counts> own_counts(client& of) {
     return made;
 }
 
+std::shared_ptr<detail::message_counts const> own_messages(client& of) {
+    auto const& core = detail::core_access::of(of);
+    if (core->closed()) return nullptr;
+    return detail::message_counts::of(*core);
+}
+
 task<std::optional<snapshot>> look_at_all(client& by, std::chrono::milliseconds within) {
     std::vector<task<std::optional<snapshot>>> race;
     race.push_back(look(by));

@@ -106,6 +106,18 @@ void read_holds(reply_view said, std::vector<seen_hold>& into) {
     }
 }
 
+/// What survey_things says of a stream, after its first six.
+void read_groups(reply_view said, object_info& into) {
+    into.dead = said[6].integer();
+    for (std::size_t i = 7; i + 3 < said.size(); i += 4) {
+        auto& made = into.groups.emplace_back();
+        made.name = said[i].text();
+        made.consumers = static_cast<std::size_t>(said[i + 1].integer());
+        made.pending = said[i + 2].integer();
+        if (auto const lag = said[i + 3].integer(); lag >= 0) made.lag = lag;
+    }
+}
+
 seen_object read_object(found_key const& key, reply_view said) {
     seen_object one;
     one.key = key.key;
@@ -116,6 +128,14 @@ seen_object read_object(found_key const& key, reply_view said) {
     one.is.taken = said[3].integer();
     one.is.holders = static_cast<std::size_t>(std::max<std::int64_t>(0, said[4].integer()));
     one.next_hold = static_cast<std::size_t>(said[5].integer());
+    if (said[0].text() == "stream") {
+        read_groups(said, one.is);
+        return one;
+    }
+    if (said.size() == 8) {
+        one.is.delayed = said[6].integer();
+        one.is.dead = said[7].integer();
+    }
     read_holds(said, one.holds);
     if (said.size() == 13) one.leader = said[12].text();
     return one;

@@ -18,6 +18,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT, LOCKSTEP_COUNT <its parties, or 0 when all dropped out> (this call wrote nothing)
 ]]
 local hold, rules = ARGV[1], ARGV[8]
+--#include checks
 --#include gate_rules
 local generation, parties, ttl = whole(ARGV[2], 0, 1e16), whole(ARGV[3], 1, 2000), whole(ARGV[4], 1, 1e12)
 local deadline, completion, dropping = whole(ARGV[5], 0, 1e15), whole(ARGV[6], 0, 1), whole(ARGV[7], 0, 1)

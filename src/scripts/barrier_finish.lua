@@ -9,6 +9,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local hold, rules = ARGV[1], ARGV[4]
+--#include checks
 --#include gate_rules
 local generation, ok = whole(ARGV[2], 1, 1e16), whole(ARGV[3], 0, 1)
 if not (generation and ok and string.find(hold, '^[^ .]+%.[^ ]+$')) then

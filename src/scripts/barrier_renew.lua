@@ -8,6 +8,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local hold, rules = ARGV[1], ARGV[3]
+--#include checks
 --#include gate_rules
 local ttl = whole(ARGV[2], 1, 1e12)
 if not (ttl and string.find(hold, '^[^ .]+%.[^ ]+$')) then return refuse('hold: <client>.<n>, ttl_ms: 1 to 10^12') end

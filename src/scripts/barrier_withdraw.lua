@@ -7,6 +7,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local hold, rules = ARGV[1], ARGV[3]
+--#include checks
 --#include gate_rules
 local generation = whole(ARGV[2], 1, 1e16)
 if not (generation and string.find(hold, '^[^ .]+%.[^ ]+$')) then return refuse('hold: <client>.<n>, generation: at least 1') end

@@ -17,6 +17,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local board, key, format, session, rules = KEYS[1], KEYS[2], 'board 1 ' .. ARGV[7] .. ' ' .. ARGV[8], ARGV[1], ARGV[4]
+--#include checks
 --#include state_rules
 --#include server_time
 local from, ends, sign, what, member, score = whole(ARGV[5], 0, 1e15), whole(ARGV[6], 0, 1e15), tonumber(ARGV[8]), ARGV[9], ARGV[10], tonumber(ARGV[11])

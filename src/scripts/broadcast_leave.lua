@@ -6,6 +6,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local format, rules = 'broadcast 1', ARGV[2]
+--#include checks
 --#include gate_rules
 local client, number = string.match(ARGV[1], '^([^ .]+)%.(%d+)$')
 if not client then return refuse('hold: <client>.<n>') end

@@ -10,6 +10,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local format, rules, session = 'broadcast 1', ARGV[4], ARGV[1]
+--#include checks
 --#include gate_rules
 local sequence, deadline = whole(ARGV[2], 1, 1e15), whole(ARGV[3], 0, 1e15)
 if not (sequence and deadline and string.find(session, '^%S+$')) then

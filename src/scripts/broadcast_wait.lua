@@ -10,6 +10,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local format, rules, hold = 'broadcast 1', ARGV[4], ARGV[1]
+--#include checks
 --#include gate_rules
 local client, number = string.match(hold, '^([^ .]+)%.(%d+)$')
 local seen, deadline = ARGV[2] == '' and 1e16 or whole(ARGV[2], 0, 1e16), whole(ARGV[3], 0, 1e15)

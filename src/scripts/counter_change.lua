@@ -12,6 +12,7 @@
   Errors   LOCKSTEP_ARGUMENT (also: it would overflow), LOCKSTEP_FORMAT (nothing was written)
 ]]
 local key, format, session, rules = KEYS[1], 'counter 1', ARGV[1], ARGV[4]
+--#include checks
 --#include state_rules
 --#include server_time
 local what, number, ttl = ARGV[5], ARGV[6], whole(ARGV[8], 0, 1e12)

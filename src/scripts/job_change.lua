@@ -16,6 +16,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local ready, ranked, later, held, items = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+--#include checks
 --#include queue_rules
 --#include server_time
 --#include queue_entry

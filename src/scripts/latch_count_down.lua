@@ -9,6 +9,7 @@
   Errors   LOCKSTEP_ARGUMENT (also: more than is left), LOCKSTEP_FORMAT (nothing was written)
 ]]
 local format, rules, session = 'latch 1', ARGV[5], ARGV[2]
+--#include checks
 --#include gate_rules
 local n, sequence, deadline = whole(ARGV[1], 1, 1e12), whole(ARGV[3], 1, 1e15), whole(ARGV[4], 0, 1e15)
 if not (n and sequence and deadline and string.find(session, '^%S+$')) then

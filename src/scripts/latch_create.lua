@@ -8,6 +8,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT, LOCKSTEP_COUNT <its count> ... (nothing was written)
 ]]
 local format, rules = 'latch 1', ARGV[3]
+--#include checks
 --#include gate_rules
 local count, deadline = whole(ARGV[1], 0, 1e12), whole(ARGV[2], 0, 1e15)
 if not (count and deadline) then return refuse('count: 0 to 10^12, deadline_ms: a time') end

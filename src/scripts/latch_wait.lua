@@ -8,6 +8,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local format, rules, hold = 'latch 1', ARGV[3], ARGV[1]
+--#include checks
 --#include gate_rules
 local client, number = string.match(hold, '^([^ .]+)%.(%d+)$')
 local deadline = whole(ARGV[2], 0, 1e15)

@@ -15,6 +15,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local map, key, format, session, rules = KEYS[1], KEYS[2], 'map 1', ARGV[1], ARGV[4]
+--#include checks
 --#include state_rules
 --#include server_time
 local ttl, fence, what = whole(ARGV[5], 0, 1e12), whole(ARGV[6], 0, 9e15), ARGV[7]

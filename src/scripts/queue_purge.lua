@@ -15,6 +15,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory = KEYS[9]
+--#include checks
 --#include queue_rules
 --#include server_time
 --#include queue_once

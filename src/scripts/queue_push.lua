@@ -19,6 +19,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory, dedup, recent, held, items = KEYS[11], KEYS[5], KEYS[6], KEYS[9], KEYS[10]
+--#include checks
 --#include queue_rules
 --#include server_time
 --#include queue_once

@@ -17,6 +17,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory = KEYS[7]
+--#include checks
 --#include queue_rules
 --#include server_time
 --#include queue_once

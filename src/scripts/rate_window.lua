@@ -14,11 +14,29 @@ if not (cost and limit and per and cost >= 1 and cost <= limit and per >= 1) the
     return redis.error_reply('LOCKSTEP_ARGUMENT cost: 1 to limit, per: in us')
 end
 
+-- One key, in the middle of its window, and there is room: the same as below, for less.
+local seen
+if take and not KEYS[2] then
+    seen = call('GET', KEYS[1])
+    if seen and #seen == 24 then
+        local start, current, before = struct.unpack('<ddd', seen)
+        if us >= start and us < start + per then
+            local weighted = before * (start + per - us) / per
+            if weighted + current + cost <= limit then
+                current = current + cost
+                call('PSETEX', KEYS[1], ARGV[5], struct.pack('<ddd', start, current, before))
+                return {1, us, limit - current - weighted, 0, start + 2 * per - us}
+            end
+        end
+    end
+end
+
 local floor, ceil = math.floor, math.ceil
 
 -- What to do with a key: how long to wait (0: the hit fits), and all that `write` and `answer` need for it.
 local function look(key)
-    local text = call('GET', key)
+    local text
+    if seen == nil then text = call('GET', key) else text = seen end
     if not text then return 0, us, 0, 0, 0, false end
     if #text ~= 24 then return nil end
     local start, current, before = struct.unpack('<ddd', text)

@@ -4,7 +4,7 @@
   ARGV[1]    most  how much may be read: a hold and an object count as one each
   ARGV[2]    from  where to begin in the holds of a pool: 1, or what `next` was before
   Returns    {now_ms, then for each key {format, queue, count, taken, holds, next, then for each listed hold: its id, permits, fence, ends_ms,
-             span_ms, state}}; format: lock, pool, broadcast, latch, barrier, or as in survey_things; next: 0, or there are more holds from there on
+             span_ms, state}}; format: lock, pool, broadcast, latch, barrier, or as in survey_things, which says what follows the first six of those; next: 0, or there are more holds from there on
              followed, of an election that somebody leads, by who: '<pid> <host> <id>'
              or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before; {'unreadable'}
 ]]

@@ -15,6 +15,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local key, format, session, rules = KEYS[1], 'value 1', ARGV[1], ARGV[4]
+--#include checks
 --#include state_rules
 --#include server_time
 local ttl, fence, expected = whole(ARGV[7], 0, 1e12), whole(ARGV[9], 0, 9e15), ARGV[8] ~= '' and whole(ARGV[8], 0, 9e15)

@@ -1,4 +1,4 @@
-#include <lockstep/near_cache.hpp>
+#include <lockstep/detail/near_cache.hpp>
 
 #include "base/clock.hpp"
 #include "base/names.hpp"
@@ -15,9 +15,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -173,7 +176,21 @@ private:
     std::atomic<bool> closed_{false};
 };
 
+/// Where the values are that a cache reads.
+struct near_source {
+    std::string map{};    ///< the key of the map whose fields they are; empty: each is a shared value
+    std::string about{};  ///< the map's other key
+};
+
 constexpr std::string_view kind = "value";
+
+/// Of `<prefix>:{<name>}:value`, as base::key_name makes it. Nothing: it is no such key.
+std::optional<std::string> name_of_value(std::string_view key, std::string_view prefix) {
+    auto const open = prefix.size() + 2;
+    auto const close = kind.size() + 2;
+    if (key.size() < open + close || !key.ends_with(kind) || key[key.size() - close] != '}') return std::nullopt;
+    return base::decode_name(key.substr(open, key.size() - open - close));
+}
 
 /// All near caches of a client: one tracked way tells all of them.
 class near_hub final : public core::extension, redis::key_listener {
@@ -184,10 +201,10 @@ public:
         return static_cast<near_hub&>(owner.extend("near_cache", [](core& of) { return std::make_unique<near_hub>(of); }));
     }
 
-    void add(std::shared_ptr<near_entries> const& one) {
+    void add(std::shared_ptr<near_entries> const& one, near_source const& from) {
         std::lock_guard const guard{mutex_};
-        std::erase_if(caches_, [](auto const& gone) { return gone.expired(); });
-        caches_.push_back(one);
+        std::erase_if(caches_, [](auto const& known) { return known.kept.expired(); });
+        caches_.push_back({one, from});
     }
 
     /// In a turn.
@@ -198,53 +215,92 @@ public:
     }
 
 private:
-    template <class F>
-    void each(F what) noexcept {
+    struct known_cache {
+        std::weak_ptr<near_entries> kept;
+        near_source from;
+    };
+
+    /// Those of them of whose source this is true.
+    template <class Which, class F>
+    void each(Which which, F what) noexcept {
         std::vector<std::shared_ptr<near_entries>> all;
         std::unique_lock guard{mutex_};
         for (auto const& one : caches_) {
-            if (auto alive = one.lock()) all.push_back(std::move(alive));
+            if (!which(one.from)) continue;
+            if (auto alive = one.kept.lock()) all.push_back(std::move(alive));
         }
         guard.unlock();
         for (auto const& one : all) what(*one);
     }
+    static bool any(near_source const&) noexcept { return true; }
+
     void key_changed(std::string_view key) noexcept override {
-        // <prefix>:{<name>}:value, as base::key_name makes it.
-        auto const open = owner_.options().prefix.size() + 2;
-        auto const close = kind.size() + 2;
-        if (key.size() < open + close) return;
-        auto const name = base::decode_name(key.substr(open, key.size() - open - close));
-        if (name) each([&](near_entries& one) { one.drop(*name); });
+        if (auto const name = name_of_value(key, owner_.options().prefix)) {
+            return each([](near_source const& from) { return from.map.empty(); }, [&](near_entries& one) { one.drop(*name); });
+        }
+        each([&](near_source const& from) { return from.map == key || from.about == key; }, [](near_entries& one) { one.drop_all(); });
     }
     void any_key_changed() noexcept override {
-        each([](near_entries& one) { one.drop_all(); });
+        each(any, [](near_entries& one) { one.drop_all(); });
     }
     void close(std::function<void()> done) noexcept override {
-        each([](near_entries& one) { one.close(); });
+        each(any, [](near_entries& one) { one.close(); });
         done();
     }
 
     core& owner_;
     std::mutex mutex_;
-    std::vector<std::weak_ptr<near_entries>> caches_;
+    std::vector<known_cache> caches_;
 };
 
 }  // namespace
 
 class near_cache_state {
 public:
-    near_cache_state(client& by, near_cache_options const& options, raw_near_cache::maker maker)
+    near_cache_state(client& by, std::optional<std::string_view> map, near_cache_options const& options, raw_near_cache::maker maker)
         : owner(core_access::of(by)), make(maker), kept(std::make_shared<near_entries>(options)) {
         owner->require_same_process();
-        near_hub::of(*owner).add(kept);
+        if (map) {
+            from.map = base::key_name(owner->options().prefix, *map, "map");
+            from.about = from.map + ":about";
+        }
+        near_hub::of(*owner).add(kept, from);
     }
 
     std::shared_ptr<core> owner;
+    near_source from;
     raw_near_cache::maker make;
     std::shared_ptr<near_entries> kept;
 };
 
 namespace {
+
+/// What the server says of one value.
+struct near_answer {
+    std::uint64_t known = 0;  ///< the version of all there is, be it there or not; 0: the server knows nothing of it
+    std::int64_t ttl_ms = -1;
+    std::optional<std::string_view> bytes{};
+    std::uint64_t version = 0;
+};
+
+/// The answer of value_read, or of map_read to 'near'. Nothing: it is neither.
+std::optional<near_answer> read_answer(reply const& said, bool is_field) {
+    if (said.size() < 2) return std::nullopt;
+    near_answer made{.known = static_cast<std::uint64_t>(said[0].integer())};
+    if (!is_field) {
+        if (said.size() != 2 && said.size() != 4) return std::nullopt;
+        if (said.size() == 4) made = {.known = made.known, .ttl_ms = said[2].integer(), .bytes = said[3].text(), .version = made.known};
+        return made;
+    }
+    made.ttl_ms = said[1].integer();
+    if (said.size() == 2) return made;
+    auto const text = said[2].text();
+    auto const end = text.data() + text.size();
+    auto const [rest, problem] = std::from_chars(text.data(), end, made.version);
+    if (problem != std::errc{} || rest == end || *rest != ' ') return std::nullopt;
+    made.bytes = text.substr(static_cast<std::size_t>(rest + 1 - text.data()));
+    return made;
+}
 
 task<std::shared_ptr<void const>> run_fetch(std::shared_ptr<near_cache_state> at, std::string name, std::string key) {
     engine::pause turn{at->owner, milliseconds{0}};
@@ -254,33 +310,39 @@ task<std::shared_ptr<void const>> run_fetch(std::shared_ptr<near_cache_state> at
     auto const count = at->kept->count_of(name);
     auto const asked = clock::now();
     bool const is_cluster = at->owner->is_cluster();
-    std::string_view const keys[] = {key};
+    bool const is_field = !at->from.map.empty();
     redis::command_terms const terms{.deadline = at->owner->deadline({}),
                                      .slot = is_cluster ? static_cast<std::int16_t>(redis::key_slot(key)) : std::int16_t{-1},
                                      .repeatable = true,
                                      .errors_are_replies = true};
-    auto asking = redis::run_script(way, scripts::value_read, keys, {}, terms);
+    std::array<std::string_view, 2> const keys{key, at->from.about};
+    std::array<argument, 2> const words{argument{"near"}, argument{name}};
+    auto const& script = is_field ? scripts::map_read : scripts::value_read;
+    auto const its_keys = std::span<std::string_view const>{keys}.first(is_field ? 2 : 1);
+    auto const its_words = std::span<argument const>{words}.first(is_field ? 2 : 0);
+    auto asking = redis::run_script(way, script, its_keys, its_words, terms);
     auto const said = co_await std::move(asking);
-    if (said.is_error()) throw server_error(fmt::format("{} (value '{}')", said.text(), name));
-    if (said.size() != 2 && said.size() != 4) throw protocol_error(fmt::format("value '{}': the server's answer to a script is not one of the script's", name));
-    auto const version = static_cast<std::uint64_t>(said[0].integer());
+    auto const what = fmt::format("{} '{}'", is_field ? "field" : "value", name);
+    if (said.is_error()) throw server_error(fmt::format("{} ({})", said.text(), what));
+    auto const answer = read_answer(said, is_field);
+    if (!answer) throw protocol_error(fmt::format("{}: the server's answer to a script is not one of the script's", what));
     auto until = asked + at->kept->max_age();
     std::shared_ptr<void const> value;
-    if (said.size() == 4) {
-        value = at->make(said[3].text(), version);
-        auto const ttl = said[2].integer();  // the server does not tell when it has run out
-        if (ttl >= 0) until = std::min(until, asked + milliseconds{ttl});
+    if (answer->bytes) {
+        value = at->make(*answer->bytes, answer->version);
+        // The server does not tell when it has run out.
+        if (answer->ttl_ms >= 0) until = std::min(until, asked + milliseconds{answer->ttl_ms});
     }
     // A slot may move from a node that has no such key, and so has nobody to tell of it.
-    bool const is_told = version != 0 || !is_cluster;
+    bool const is_told = answer->known != 0 || !is_cluster;
     if (is_told) at->kept->keep(name, value, until, count);
     co_return value;
 }
 
 }  // namespace
 
-raw_near_cache::raw_near_cache(client& by, near_cache_options const& options, maker make)
-    : state_(std::make_shared<near_cache_state>(by, options, make)) {}
+raw_near_cache::raw_near_cache(client& by, std::optional<std::string_view> map, near_cache_options const& options, maker make)
+    : state_(std::make_shared<near_cache_state>(by, map, options, make)) {}
 
 bool raw_near_cache::hit(std::string_view name, std::shared_ptr<void const>& to) const {
     state_->owner->require_same_process();
@@ -288,7 +350,8 @@ bool raw_near_cache::hit(std::string_view name, std::shared_ptr<void const>& to)
 }
 
 task<std::shared_ptr<void const>> raw_near_cache::fetch(std::string_view name) const {
-    return run_fetch(state_, std::string{name}, base::key_name(state_->owner->options().prefix, name, kind));
+    auto const& map = state_->from.map;
+    return run_fetch(state_, std::string{name}, map.empty() ? base::key_name(state_->owner->options().prefix, name, kind) : map);
 }
 
 void raw_near_cache::forget(std::string_view name) const noexcept { state_->kept->drop(name); }

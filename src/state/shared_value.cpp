@@ -1,7 +1,9 @@
 #include <lockstep/shared_value.hpp>
 
 #include "base/random.hpp"
+#include "lease/hub.hpp"
 #include "lease/pause.hpp"
+#include "messaging/doorbell.hpp"
 #include "scripts/all.hpp"
 #include "state/state_object.hpp"
 #include "state/watching.hpp"
@@ -12,7 +14,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace lockstep::detail {
 
@@ -154,6 +158,55 @@ private:
     bool begun_ = false;
 };
 
+// ---- waiting
+
+struct newer_value {
+    std::uint64_t known;
+    found got{};
+    doorbell bell{};
+};
+
+task<found> wait_for_newer(state at, std::uint64_t version) {
+    auto const mine = std::make_shared<newer_value>(version);
+    value_watch::handler told = [mine](found const& now) {
+        if (!now || now->version <= mine->known || mine->got) return;
+        mine->got = now;
+        mine->bell.ring();
+    };
+    auto beginning = watch_state::begin(std::make_shared<value_watch>(at, std::move(told)));
+    auto const listening = co_await std::move(beginning);
+    while (!mine->got) {
+        auto waiting = doorbell::wait(at->owner(), mine->bell, 1h);
+        co_await std::move(waiting);
+    }
+    co_return std::move(mine->got);
+}
+
+task<found> look_for_newer(state at, std::uint64_t version) {
+    auto looking = run_read(std::move(at));
+    auto now = co_await std::move(looking);
+    if (now && now->version <= version) now.reset();
+    co_return now;
+}
+
+task<found> nothing_after(std::shared_ptr<core> owner, milliseconds time) {
+    engine::pause rest{std::move(owner), time};
+    co_await rest;
+    co_return std::nullopt;
+}
+
+task<found> wait_for_newer_until(state at, std::uint64_t version, milliseconds time) {
+    std::vector<task<found>> race;
+    race.push_back(wait_for_newer(at, version));
+    race.push_back(nothing_after(at->owner(), std::min<milliseconds>(time, 24h * 3'650)));
+    auto racing = when_any(std::move(race));
+    auto first = co_await std::move(racing);
+    if (!first.value && !at->home().is_connected()) {
+        throw unavailable_error(fmt::format("value '{}': no server could be reached in the time allowed", at->name()));
+    }
+    co_return std::move(first.value);
+}
+
 }  // namespace
 
 raw_shared_value::raw_shared_value(client& by, std::string_view name, shared_value_options const& options)
@@ -185,6 +238,13 @@ task<watching> raw_shared_value::watch(std::function<void(std::optional<raw_valu
     state_->require_usable();
     if (!handler) throw invalid_argument_error(fmt::format("value '{}': the watch has no handler", state_->name()));
     return watch_state::begin(std::make_shared<value_watch>(state_, std::move(handler)));
+}
+
+task<std::optional<raw_value>> raw_shared_value::wait_newer(std::uint64_t version, std::optional<milliseconds> time) const {
+    state_->require_usable();
+    if (!time) return wait_for_newer(state_, version);
+    if (time->count() <= 0) return look_for_newer(state_, version);
+    return wait_for_newer_until(state_, version, *time);
 }
 
 // ---- updates

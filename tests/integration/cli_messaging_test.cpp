@@ -128,7 +128,8 @@ TEST_F(cli_messaging, shows_in_ls_what_is_there) {
     mine.enqueue("two");
     auto const item = mine.dequeue();
     shared_value<int>{by, "colour"}.set(7);
-    stream{by, "log"}.add({{"a", "b"}});
+    stream log{by, "log"};
+    log.add({{"a", "b"}});
     circuit_breaker mail{by, "mail", {.failure_threshold = 5}};
     mail.open();
     auto const seen = run({"ls", "--all"}).text;
@@ -139,6 +140,22 @@ TEST_F(cli_messaging, shows_in_ls_what_is_there) {
     EXPECT_EQ(by_name["jobs"].taken, 1);
     EXPECT_EQ(by_name["mail"].taken, 2);
     EXPECT_EQ(by_name["log"].count, 1);
+    EXPECT_TRUE(by_name["log"].groups.empty());
+
+    log.create_group("billing");
+    log.add({{"a", "b"}});
+    log.read_group("billing", "me", 1);
+    EXPECT_THAT(run({"ls"}).text, HasSubstr("2 in it, billing: 1 behind, 1 pending"));
+    log.create_group("other");
+    EXPECT_THAT(run({"ls"}).text, HasSubstr("2 in it, 2 groups: 2 behind, 1 pending"));
+    auto const found = monitor{by}.snapshot({.name = "log"}).objects.at(0);
+    ASSERT_EQ(found.groups.size(), 2U);
+    EXPECT_EQ(found.taken, 1);
+    EXPECT_EQ(found.groups[0], (group_info{.name = "billing", .consumers = 1, .pending = 1, .lag = 1}));
+    EXPECT_EQ(found.groups[1], (group_info{.name = "other", .consumers = 0, .pending = 0, .lag = 2}));
+    auto const first = log.range().at(1).id;
+    log.remove({first});  // a hole, of which the server does not know whether it was read
+    EXPECT_THAT(run({"ls", "--all"}).text, HasSubstr("pending"));
 }
 
 }  // namespace

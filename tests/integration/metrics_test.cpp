@@ -3,19 +3,26 @@
 #include "support/redis_server.hpp"
 #include "topology_support.hpp"
 
+#include <lockstep/consumer.hpp>
 #include <lockstep/counting_semaphore.hpp>
 #include <lockstep/metrics.hpp>
 #include <lockstep/mutex.hpp>
+#include <lockstep/queue.hpp>
+#include <lockstep/stream.hpp>
+#include <lockstep/work_stealing_queue.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <regex>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace lockstep::test {
 namespace {
@@ -93,6 +100,69 @@ TEST_F(metrics_of_a_client, count_what_it_did) {
     EXPECT_TRUE(std::isnan(after.value("lockstep_fleet_up"))) << "nobody asked for it";
 }
 
+TEST_F(metrics_of_a_client, count_what_it_did_with_queues) {
+    lockstep::metrics const metrics{by};
+    EXPECT_EQ(scrape(metrics).value("lockstep_queue_enqueued_total{kind=\"queue\"}"), 0);
+    {
+        queue<std::string> mine{by, "jobs", {.visibility = 100ms}};
+        mine.enqueue_many(std::vector<std::string>{"a", "b", "c"});
+        mine.enqueue("d", {.key = "once"});
+        EXPECT_FALSE(mine.enqueue("e", {.key = "once"}).is_new);
+        mine.dequeue().ack();
+        mine.dequeue().nack(1h);
+        { auto const dropped = mine.dequeue(); }
+        auto late = mine.dequeue();
+        server.stop();
+        EXPECT_TRUE(eventually([&] { return !late.is_valid(); }));
+        server.cont();
+        client thief{server.url()};
+        queue<std::string> theirs{thief, "jobs"};
+        for (int i = 0; i < 2; ++i) theirs.dequeue().ack();  // the dropped one and this one
+        EXPECT_THROW(late.ack(), lease_lost_error);
+        work_stealing_queue<std::string>{by, "steal", "me"}.push("x");
+    }
+    {
+        queue<std::string> other{by, "others"};
+        other.enqueue_many(std::vector<std::string>{"good", "bad"});
+        std::atomic<int> seen{0};
+        auto worker = other.consume({}, [&](queue<std::string>::item& one) {
+            ++seen;
+            if (one.value() == "bad") throw std::runtime_error("bad");
+        });
+        EXPECT_TRUE(eventually([&] { return seen >= 2; }));
+        worker.stop();
+    }
+    scrape const after{metrics};
+    auto const of = [&](std::string const& what, std::string const& kind = "queue") { return after.value("lockstep_queue_" + what + "_total{kind=\"" + kind + "\"}"); };
+    EXPECT_EQ(of("enqueued"), 6) << after.text;
+    EXPECT_EQ(of("enqueued", "lanes"), 1);
+    EXPECT_EQ(of("taken"), 6);
+    EXPECT_EQ(of("taken", "lanes"), 0);
+    EXPECT_EQ(of("acknowledged"), 2);
+    EXPECT_EQ(of("returned"), 3) << "by nack, dropped, and by a handler that threw";
+    EXPECT_EQ(of("lost"), 1);
+    EXPECT_EQ(of("handled"), 1);
+    EXPECT_EQ(of("failed"), 1);
+}
+
+TEST_F(metrics_of_a_client, count_what_its_consumers_did_when_these_are_gone_too) {
+    lockstep::metrics const metrics{by};
+    stream orders{by, "orders"};
+    for (int i = 0; i < 3; ++i) orders.add_value(std::string{"good"});
+    orders.add_value(std::string{"bad"});
+    {
+        consumer worker{by, "orders", [](delivery const& what) { if (what.as<std::string>() == "bad") throw reject("bad"); }, {.group = "g"}};
+        EXPECT_TRUE(eventually([&] { return worker.statistics().acknowledged == 3 && worker.statistics().dead == 1; }));
+    }
+    scrape const after{metrics};
+    EXPECT_EQ(after.value("lockstep_consumer_received_total"), 4) << after.text;
+    EXPECT_EQ(after.value("lockstep_consumer_acknowledged_total"), 3);
+    EXPECT_EQ(after.value("lockstep_consumer_failed_total"), 1);
+    EXPECT_EQ(after.value("lockstep_consumer_dead_total"), 1);
+    EXPECT_EQ(after.value("lockstep_consumer_retried_total"), 0);
+    EXPECT_EQ(after.value("lockstep_consumer_recovered_total"), 0);
+}
+
 TEST_F(metrics_of_a_client, have_histograms_that_add_up) {
     lockstep::metrics const metrics{by};
     mutex mine{by, "name"};
@@ -148,6 +218,40 @@ TEST_F(metrics_of_a_client, see_the_fleet) {
     EXPECT_EQ(seen.value("lockstep_fleet_objects{kind=\"lock\"}"), 2);
     EXPECT_EQ(seen.value("lockstep_fleet_stale_holds{kind=\"lock\"}"), 0);
     EXPECT_TRUE(eventually([&] { return scrape(metrics).value("lockstep_fleet_clients") >= 2; }, 20s));
+}
+
+TEST_F(metrics_of_a_client, see_what_waits_in_queues_and_streams) {
+    lockstep::metrics const sums{by, {.fleet = true}};
+    lockstep::metrics const single{by, {.fleet = true, .names = true}};
+    EXPECT_EQ(scrape(sums).value("lockstep_fleet_queue_items{kind=\"queue\",state=\"ready\"}"), 0) << "none is known";
+    EXPECT_EQ(scrape(sums).value("lockstep_fleet_stream_lag"), 0);
+    queue<std::string> one{by, "one"};
+    queue<std::string> two{by, "two", {.max_deliveries = 1}};
+    one.enqueue_many(std::vector<std::string>{"a", "b"});
+    one.enqueue("later", {.delay = 1h});
+    two.enqueue_many(std::vector<std::string>{"a", "b", "c"});
+    two.dequeue().nack();
+    auto const held = two.dequeue();
+    stream log{by, "log"};
+    log.create_group("slow");
+    log.create_group("\xFF odd");
+    for (int i = 0; i < 5; ++i) log.add({{"a", "b"}});
+    log.read_group("slow", "me", 2);
+    auto const of = [](std::string const& labels) { return "lockstep_fleet_queue_items{kind=\"queue\"," + labels + "}"; };
+    scrape const all{sums};
+    EXPECT_EQ(all.value(of("state=\"ready\"")), 3) << all.text;
+    EXPECT_EQ(all.value(of("state=\"delayed\"")), 1);
+    EXPECT_EQ(all.value(of("state=\"held\"")), 1);
+    EXPECT_EQ(all.value(of("state=\"dead\"")), 1);
+    EXPECT_EQ(all.value("lockstep_fleet_stream_entries"), 5);
+    EXPECT_EQ(all.value("lockstep_fleet_stream_lag"), 3 + 5);
+    EXPECT_EQ(all.value("lockstep_fleet_stream_pending"), 2);
+    scrape const each{single};
+    EXPECT_EQ(each.value(of("state=\"ready\",name=\"one\"")), 2) << each.text;
+    EXPECT_EQ(each.value(of("state=\"dead\",name=\"two\"")), 1);
+    EXPECT_EQ(each.value("lockstep_fleet_stream_lag{name=\"log\",group=\"slow\"}"), 3);
+    EXPECT_EQ(each.value("lockstep_fleet_stream_pending{name=\"log\",group=\"slow\"}"), 2);
+    EXPECT_EQ(each.value("lockstep_fleet_stream_lag{name=\"log\",group=\"\xEF\xBF\xBD odd\"}"), 5) << "what is no text is shown as such";
 }
 
 TEST_F(metrics_of_a_client, are_there_when_the_server_is_not) {

@@ -24,16 +24,8 @@ task<bool> ended(task<void> work) {
     co_return true;
 }
 
-class queue_care : public testing::Test {
+class queue_care : public near_and_far {
 protected:
-    std::vector<std::string> drain(texts& from) {
-        std::vector<std::string> found;
-        while (auto one = from.try_dequeue()) {
-            found.push_back(one->value());
-            one->ack();
-        }
-        return found;
-    }
     long long left_of(std::string const& part) { return server.must({"PTTL", queue_key + ":" + part}).integer; }
     void let_waiters_die(int count) {
         std::vector<std::unique_ptr<child_process>> dying;
@@ -55,10 +47,6 @@ protected:
         return found;
     }
 
-    redis_server server;
-    fault_proxy proxy{server.address()};
-    client near{server.url()};
-    client far{proxy.url()};
     texts here{near, "name"};
     texts there{far, "name"};
 };

@@ -15,26 +15,13 @@ namespace {
 using testing::ElementsAre;
 using texts = queue<std::string>;
 
-std::vector<std::string> drain(texts& from) {
-    std::vector<std::string> found;
-    while (auto one = from.try_dequeue()) {
-        found.push_back(one->value());
-        one->ack();
-    }
-    return found;
-}
-
 std::int64_t server_ms(redis_server& server) {
     auto const time = server.must({"TIME"}).elements;
     return std::stoll(time[0].text) * 1000 + std::stoll(time[1].text) / 1000;
 }
 
-class queue_faults : public testing::Test {
+class queue_faults : public near_and_far {
 protected:
-    redis_server server;
-    fault_proxy proxy{server.address()};
-    client near{server.url()};
-    client far{proxy.url()};
     texts here{near, "name"};
     texts there{far, "name"};
 };

@@ -13,6 +13,8 @@
 #include "support/redis_server.hpp"
 #include "support/sentinel_group.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -24,6 +26,25 @@ namespace lockstep::test {
 using namespace std::chrono_literals;
 
 inline std::string const queue_key = "lockstep:{name}:queue";
+
+/// One client at the server, and one behind a proxy that can do to it what networks do.
+class near_and_far : public testing::Test {
+protected:
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client near{server.url()};
+    client far{proxy.url()};
+};
+
+/// All that can be taken now, acknowledged.
+inline std::vector<std::string> drain(queue<std::string>& from) {
+    std::vector<std::string> found;
+    while (auto one = from.try_dequeue()) {
+        found.push_back(one->value());
+        one->ack();
+    }
+    return found;
+}
 
 /// Clients that wait for items.
 inline std::string waiting(redis_server& server, std::string const& part = "waiting", std::string const& key = queue_key) {

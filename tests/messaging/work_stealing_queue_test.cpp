@@ -147,13 +147,9 @@ TEST_P(work_stealing_contract, gives_items_again_and_keeps_dead_letters) {
     EXPECT_EQ(ending_of([&] { texts{a, "name", ""}; }).reason, errc::invalid_argument);
 }
 
-class work_stealing_faults : public testing::Test {
+class work_stealing_faults : public near_and_far {
 protected:
     using texts = work_stealing_queue<std::string>;
-    redis_server server;
-    fault_proxy proxy{server.address()};
-    client near{server.url()};
-    client far{proxy.url()};
     texts here{near, "name", "anna", {.items = {.visibility = 300ms}}};
     texts there{far, "name", "berta", {.items = {.visibility = 300ms}}};
 };

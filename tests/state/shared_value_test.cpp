@@ -6,6 +6,8 @@
 #include "state_support.hpp"
 
 #include <algorithm>
+#include <future>
+#include <stop_token>
 
 namespace lockstep::test {
 namespace {
@@ -45,6 +47,19 @@ protected:
     bool exists(client& by, text& which) {
         return run(
             by, [&] { return which.exists(); }, [&] { return which.async_exists(); });
+    }
+    text::result wait_newer(client& by, text& which, std::uint64_t version, std::chrono::milliseconds time) {
+        return run(
+            by, [&] { return which.wait_newer(version, time); }, [&] { return which.async_wait_newer(version, time); });
+    }
+    versioned<std::string> wait_newer(client& by, text& which, std::uint64_t version) {
+        return run(
+            by, [&] { return which.wait_newer(version); }, [&] { return which.async_wait_newer(version); });
+    }
+    /// How many listen for its changes, at the server.
+    std::int64_t listeners() {
+        auto const by = [&](char const* word) { return server.must({"PUBSUB", word, key}).elements.at(1).integer; };
+        return by("NUMSUB") + by("SHARDNUMSUB");
     }
     template <class V, class F>
     watching watch(client& by, V& which, F handler) {
@@ -172,6 +187,51 @@ TEST_P(shared_value_contract, tells_those_who_watch) {
     EXPECT_EQ(ending_of([&] { static_cast<void>(of_a.watch({})); }).reason, errc::invalid_argument);
 }
 
+TEST_P(shared_value_contract, is_waited_for_until_there_is_a_newer_one) {
+    EXPECT_FALSE(wait_newer(b, of_b, 0, 0ms));
+    auto const first = set(a, of_a, "one");
+    EXPECT_EQ(wait_newer(b, of_b, 0, 0ms)->value, "one");
+    EXPECT_EQ(wait_newer(b, of_b, 0).version, first) << "one that is there is newer than none";
+    EXPECT_FALSE(wait_newer(b, of_b, first, 0ms));
+    EXPECT_FALSE(wait_newer(b, of_b, first, 50ms)) << "nobody wrote";
+
+    auto waiting = std::async(std::launch::async, [&] { return wait_newer(b, of_b, first); });
+    auto waiting_for_long = std::async(std::launch::async, [&] { return wait_newer(b, of_b, first, std::chrono::milliseconds::max()); });
+    EXPECT_TRUE(eventually([&] { return listeners() > 0; }));
+    erase(a, of_a);
+    auto const second = set(a, of_a, std::string(100'000, 'x'));
+    EXPECT_EQ(waiting.get().version, second) << "an erased value is none, and a large one is read";
+    EXPECT_EQ(waiting_for_long.get()->version, second);
+    EXPECT_TRUE(eventually([&] { return listeners() == 0; })) << "nobody listens any more";
+}
+
+TEST_P(shared_value_contract, costs_nothing_while_it_is_waited_for) {
+    auto const first = set(a, of_a, "one");
+    begun waiting{of_b.async_wait_newer(first)};
+    auto const scripts = [&] { return calls_of(server, "evalsha") + calls_of(server, "eval"); };
+    EXPECT_TRUE(eventually([&] { return listeners() == 1; }));
+    catch_up(b);
+    auto const before = scripts();
+    for (int i = 0; i < 20; ++i) set(a, of_a, "one", {.fence = 0});  // 20 of them, of which it hears
+    EXPECT_GT(waiting.get().version, first);
+    EXPECT_LE(scripts() - before, 21) << "a value that is pushed is not read";
+}
+
+TEST_P(shared_value_contract, is_waited_for_no_longer_than_wanted) {
+    std::stop_source stop;
+    auto waiting = std::async(std::launch::async, [&] { return ending_of([&] { static_cast<void>(of_b.wait_newer(0, stop.get_token())); }).reason; });
+    EXPECT_TRUE(eventually([&] { return listeners() > 0; }));
+    stop.request_stop();
+    EXPECT_EQ(waiting.get(), errc::cancelled);
+    EXPECT_TRUE(eventually([&] { return listeners() == 0; }));
+    client closed{url()};
+    text of_closed{closed, "name"};
+    begun still{of_closed.async_wait_newer(0)};
+    EXPECT_TRUE(eventually([&] { return listeners() > 0; }));
+    closed.close();
+    EXPECT_EQ(ending_of([&] { static_cast<void>(still.get()); }).reason, errc::cancelled);
+}
+
 TEST_P(shared_value_contract, refuses_what_it_cannot_use_and_changes_nothing) {
     EXPECT_EQ(ending_of([&] { text(a, ""); }).reason, errc::invalid_argument);
     EXPECT_EQ(ending_of([&] { text(a, "x", {.ttl = -1ms}); }).reason, errc::invalid_argument);
@@ -278,6 +338,26 @@ TEST_F(shared_value_faults, who_watches_hears_of_what_happened_while_it_was_cut_
     here.set("latest");
     proxy.heal();
     EXPECT_TRUE(eventually([&] { return heard.last() == "latest"; }));
+}
+
+TEST_F(shared_value_faults, who_waits_for_a_newer_one_gets_it_though_it_was_cut_off_when_it_came) {
+    auto const first = here.set("before");
+    begun waiting{there.async_wait_newer(first)};
+    ASSERT_TRUE(eventually([&] { return server.must({"PUBSUB", "NUMSUB", key}).elements.at(1).integer == 1; }));
+    proxy.refuse();
+    proxy.cut();
+    here.set("meanwhile");
+    proxy.heal();
+    EXPECT_EQ(waiting.get().value, "meanwhile");
+}
+
+TEST_F(shared_value_faults, who_waits_for_a_newer_one_is_told_that_there_is_no_server) {
+    there.set("before");
+    proxy.refuse();
+    proxy.cut();
+    EXPECT_TRUE(eventually([&] { return ending_of([&] { static_cast<void>(there.wait_newer(0, 50ms)); }).reason == errc::unavailable; }));
+    proxy.heal();
+    EXPECT_EQ(there.wait_newer(0, 20s)->value, "before");
 }
 
 TEST_F(shared_value_faults, many_short_lived_writers_leave_bounded_memory) {

@@ -1,15 +1,20 @@
 #pragma once
 
-// What `near_cache<T>` is without its T. Compiled in src/state/near_cache.cpp.
+// What `near_cache<T>` and `near_map<T>` share; without its T it is compiled in src/state/near_cache.cpp.
 
 #include <lockstep/client.hpp>
+#include <lockstep/codec.hpp>
 #include <lockstep/task.hpp>
+#include <lockstep/versioned.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 
@@ -35,7 +40,8 @@ public:
     /// Makes the value that is kept, of its bytes and its version.
     using maker = std::shared_ptr<void const> (*)(std::string_view bytes, std::uint64_t version);
 
-    raw_near_cache(client& by, near_cache_options const& options, maker make);
+    /// `map`: the fields of that map; nothing: values.
+    raw_near_cache(client& by, std::optional<std::string_view> map, near_cache_options const& options, maker make);
 
     /// False: it is not here.
     bool hit(std::string_view name, std::shared_ptr<void const>& to) const;
@@ -46,6 +52,47 @@ public:
 
 private:
     std::shared_ptr<near_cache_state> state_;
+};
+
+template <class T, class Codec>
+class near_reader {
+public:
+    static_assert(codec_for<Codec, T>, "T needs a codec: see <lockstep/codec.hpp>, and <lockstep/json.hpp> for structs and containers");
+    /// Shared by all who read it, so that a hit copies nothing.
+    using result = std::shared_ptr<versioned<T> const>;
+
+    /// Null: there is no value of this name.
+    result get(std::string_view name, std::stop_token token = {}) const {
+        std::shared_ptr<void const> found;
+        if (!raw_.hit(name, found)) {
+            raw_.require_blocking();
+            found = sync_wait(raw_.fetch(name), std::move(token));
+        }
+        return std::static_pointer_cast<versioned<T> const>(std::move(found));
+    }
+    task<result> async_get(std::string_view name) const {
+        std::shared_ptr<void const> found;
+        if (raw_.hit(name, found)) return ready(std::static_pointer_cast<versioned<T> const>(std::move(found)));
+        return typed(raw_.fetch(name));
+    }
+    /// The next read asks the server.
+    void forget(std::string_view name) const noexcept { raw_.forget(name); }
+    near_cache_statistics statistics() const noexcept { return raw_.statistics(); }
+
+protected:
+    near_reader(client& by, std::optional<std::string_view> map, near_cache_options const& options) : raw_(by, map, options, &make) {}
+
+private:
+    static std::shared_ptr<void const> make(std::string_view bytes, std::uint64_t version) {
+        return std::make_shared<versioned<T> const>(versioned<T>{Codec::decode(bytes), version});
+    }
+    static task<result> ready(result found) { co_return found; }
+    static task<result> typed(task<std::shared_ptr<void const>> fetching) {
+        auto found = co_await std::move(fetching);
+        co_return std::static_pointer_cast<versioned<T> const>(std::move(found));
+    }
+
+    raw_near_cache raw_;
 };
 
 }  // namespace detail

@@ -24,6 +24,7 @@ namespace lockstep::detail {
 class depot;
 struct held_item;
 class queue_crew;
+struct queue_tally;
 
 /// One item that this process holds. Given back when it is destroyed.
 class raw_item {
@@ -96,9 +97,11 @@ public:
     void require_blocking() const;
     std::string const& name() const noexcept;
     std::shared_ptr<depot> const& place() const noexcept { return depot_; }
+    std::shared_ptr<queue_tally> const& tally() const noexcept { return tally_; }
 
 private:
     std::shared_ptr<depot> depot_;
+    std::shared_ptr<queue_tally> tally_;  // of all such queues of its client
 };
 
 /// Handlers at work on a queue.

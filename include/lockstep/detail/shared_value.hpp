@@ -42,6 +42,8 @@ public:
     task<std::optional<std::uint64_t>> compare_and_set(std::uint64_t version, std::string bytes, write_options how) const;
     task<bool> erase(write_options how) const;
     task<watching> watch(std::function<void(std::optional<raw_value> const&)> handler) const;
+    /// Without a time: never nothing.
+    task<std::optional<raw_value>> wait_newer(std::uint64_t version, std::optional<std::chrono::milliseconds> time) const;
     void require_blocking() const;
 
 private:

@@ -1,17 +1,9 @@
--- What the scripts of queues begin with. Needs memory, the key of this caller's record.
+-- What the scripts of queues begin with. Needs checks, and memory, the key of this caller's record.
 --   v  format    l  number of the last batch    x  when this hash goes, ms    f  somebody waits for room    k  keys are remembered for a while
 --   t  at this time, ms, one of those who wait will look again; gone when one of them is told of something or leaves
 --   n  before this time, ms, no lease ends and nothing that is put off is due; without it that is not known
 -- The lists, sets and hashes of items stay as long as there are items; this hash goes when nobody uses the queue for the retention, and some minutes.
 local call, key, format = redis.call, KEYS[1], 'queue 1'
-
--- A whole number within these bounds, or nil.
-local function whole(text, least, most)
-    local number = string.find(text, '^%d+$') and tonumber(text)
-    return number and number >= least and number <= most and number or nil
-end
-
-local function refuse(what) return redis.error_reply('LOCKSTEP_ARGUMENT ' .. what) end
 
 local publish, retention, lease, most_deliveries, most_dead, most_length, channel =
     string.match(ARGV[1], '^(S?PUBLISH) (%d+) (%d+) (%d+) (%d+) (%d+) (.+)$')

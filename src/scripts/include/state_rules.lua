@@ -1,14 +1,5 @@
--- What scripts that change something once begin with. Needs key and rules = '<retention ms> <PUBLISH or SPUBLISH>'.
+-- What scripts that change something once begin with. Needs checks, key and rules = '<retention ms> <PUBLISH or SPUBLISH>'.
 local call = redis.call
-
--- A whole number within these bounds, or nil.
-local function whole(text, least, most)
-    local number = string.find(text, '^%d+$') and tonumber(text)
-    return number and number >= least and number <= most and number or nil
-end
-
-local function refuse(what) return redis.error_reply('LOCKSTEP_ARGUMENT ' .. what) end
-
 local retention, publish = string.match(rules, '^(%d+) (S?PUBLISH)$')
 retention = retention and whole(retention, 1, 1e12)
 local sequence, deadline = whole(ARGV[2], 1, 1e15), whole(ARGV[3], 0, 1e15)

@@ -1,6 +1,21 @@
--- What survey reads of things that nobody holds: {format, how many clients wait for it, how much is in it, how much of that is at work, 0, 0}.
--- Needs call.
+-- What survey reads of things that nobody holds: {format, how many clients wait for it, how much is in it, how much of that is at work, 0, 0},
+-- then of a queue how much of it is delayed, and of a queue or a stream its dead letters, and of a stream for each group its name, consumers,
+-- pending entries and lag (-1: not known). Needs call and most.
 local plain = {map = 'HLEN', board = 'ZCARD', stream = 'XLEN'}  -- these have no field that names their format
+
+local function read_groups(key, found)
+    found[7] = call('XLEN', key .. ':dead')
+    for i, group in ipairs(call('XINFO', 'GROUPS', key)) do
+        if i > 100 then break end
+        most = most - 1
+        local of = {}
+        for n = 1, #group, 2 do of[group[n]] = group[n + 1] end
+        found[4] = found[4] + of.pending
+        local at = #found
+        found[at + 1], found[at + 2], found[at + 3], found[at + 4] = of.name, of.consumers, of.pending, of.lag or -1
+    end
+    return found
+end
 
 local function in_lanes(key)
     local sum = 0
@@ -12,11 +27,13 @@ local function read_thing(key, kind, word)
     if plain[word] then
         local size = call(plain[word], key)
         if size == 0 and call('EXISTS', key) == 0 then return {''} end
-        return {word, 0, size, 0, 0, 0}
+        local found = {word, 0, size, 0, 0, 0}
+        return word == 'stream' and read_groups(key, found) or found
     end
     if kind == 'queue 1' then
         local ready = word == 'lanes' and in_lanes(key) or call('LLEN', key .. ':ready') + call('ZCARD', key .. ':ranked')
-        return {word, call('ZCARD', key .. ':waiting'), ready + call('ZCARD', key .. ':later'), call('ZCARD', key .. ':held'), 0, 0}
+        local later, held, dead = call('ZCARD', key .. ':later'), call('ZCARD', key .. ':held'), call('XLEN', key .. ':dead')
+        return {word, call('ZCARD', key .. ':waiting'), ready + later, held, 0, 0, later, dead}
     end
     if kind == 'value 1' then return {word, 0, call('HEXISTS', key, 'd'), 0, 0, 0} end
     if kind == 'counter 1' then return {word, 0, tonumber(call('HGET', key, 'n')), 0, 0, 0} end

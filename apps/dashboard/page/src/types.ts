@@ -25,6 +25,16 @@ export interface Thing extends Named {
   taken: number;
   holders: number;
   queue: number;
+  delayed?: number;
+  dead?: number;
+  groups?: Group[]; // of a stream
+}
+
+export interface Group {
+  name: string;
+  consumers: number;
+  pending: number;
+  lag: number | null; // null: the server does not know
 }
 
 export interface Hold extends Named {

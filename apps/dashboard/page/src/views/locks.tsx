@@ -199,14 +199,25 @@ function Row({ of }: { of: Thing }) {
   );
 }
 
+// Of the group that is furthest behind: the others have not more to wait for.
+const behind = (of: Thing) => {
+  const groups = of.groups ?? [];
+  if (groups.length === 0) return '';
+  const lags = groups.flatMap((one) => (one.lag === null ? [] : [one.lag]));
+  const most = lags.length > 0 ? Math.max(...lags) : '?';
+  return `, ${groups.length === 1 ? groups[0]!.name : `${groups.length} groups`}: ${most} behind, ${of.taken} pending`;
+};
+
 // What those say that nobody holds.
 const measure = (of: Thing) => {
+  const dead = of.dead ? `, ${of.dead} dead` : '';
   if (of.kind === 'latch') return of.count < 0 ? 'not created' : `${of.count} to go`;
   if (of.kind === 'barrier') return of.count < 0 ? 'not created' : `${of.taken} of ${of.count} arrived`;
   if (of.kind === 'broadcast') return of.taken > 0 ? 'set' : 'not set';
   if (of.kind === 'event') return `${of.count} stored`;
-  if (of.kind === 'queue' || of.kind === 'lanes') return `${of.count} waiting, ${of.taken} held`;
-  if (of.kind === 'stream' || of.kind === 'map' || of.kind === 'board') return `${of.count} in it`;
+  if (of.kind === 'queue' || of.kind === 'lanes') return `${of.count} waiting, ${of.taken} held${dead}`;
+  if (of.kind === 'stream') return `${of.count} in it${behind(of)}${dead}`;
+  if (of.kind === 'map' || of.kind === 'board') return `${of.count} in it`;
   if (of.kind === 'value') return of.count > 0 ? 'set' : 'not set';
   if (of.kind === 'counter') return `${of.count}`;
   if (of.kind === 'breaker') return ['closed', 'half open', 'open'][of.taken] ?? '';

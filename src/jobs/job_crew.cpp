@@ -193,6 +193,7 @@ task<void> job_crew::admit(std::shared_ptr<job_crew> self, branch& of, running o
 
 job_crew::running job_crew::begin(branch& of, std::shared_ptr<held_item> item) {
     auto made = std::make_shared<running_job>();
+    made->office = office_;
     made->item = std::move(item);
     made->name = fmt::format("{}/{}", of.type, made->item->id);
     made->what = read_delivery(made->item->payload);
@@ -420,7 +421,24 @@ task<void> tell_progress(std::shared_ptr<running_job> of, std::string text) {
     if (said.integer() == 0) throw lease_lost_error(fmt::format("job {}: its lease had ended, and it is not ours any more", of->name));
 }
 
+task<std::optional<std::string>> read_result(std::shared_ptr<depot> at, std::string id) {
+    std::vector<std::string> words{std::move(id)};
+    auto asking = job_office::run(at, scripts::job_wait, {"", "held"}, std::move(words));
+    auto const said = co_await std::move(asking);
+    if (said[0].text() != to_string(job_state::completed)) co_return std::nullopt;
+    co_return std::string{said[1].text()};
+}
+
 }  // namespace
+
+std::vector<std::string> const& raw_job::parents() const noexcept { return what_->what.record.parents; }
+void raw_job::require_blocking() const { what_->item->at->what().require_blocking(); }
+task<std::optional<std::string>> raw_job::async_parent_result(std::string_view id) {
+    auto const& all = parents();
+    if (std::find(all.begin(), all.end(), id) == all.end()) throw invalid_argument_error(fmt::format("job {}: '{}' is no parent of it", this->id(), id));
+    auto which = read_job_name(id);
+    return read_result(what_->office->queue_of(which.type), std::move(which.id));
+}
 
 void raw_job::progress(std::string text) {
     what_->item->at->what().require_blocking();

@@ -30,6 +30,7 @@ namespace lockstep::detail {
 /// A job that this process runs.
 struct running_job : std::enable_shared_from_this<running_job> {
     std::string name;  ///< '<type>/<id>'
+    std::shared_ptr<job_office> office;
     std::shared_ptr<held_item> item;
     job_delivery what;
     std::stop_source stop;       ///< for its handler

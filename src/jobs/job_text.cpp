@@ -15,7 +15,7 @@
 namespace lockstep {
 
 namespace {
-constexpr std::array<std::string_view, 6> state_names{"unknown", "waiting", "running", "completed", "failed", "cancelled"};
+constexpr std::array<std::string_view, 7> state_names{"unknown", "waiting", "blocked", "running", "completed", "failed", "cancelled"};
 }  // namespace
 
 std::string_view to_string(job_state state) noexcept { return state_names[static_cast<std::size_t>(state)]; }
@@ -24,6 +24,8 @@ namespace detail {
 namespace {
 
 using std::chrono::milliseconds;
+constexpr auto longest_delay = std::chrono::hours{24 * 366 * 10};
+
 using system_time = std::chrono::system_clock::time_point;
 
 [[noreturn]] void not_understood() { throw protocol_error("a job at the server is written in a way that is not understood"); }
@@ -105,6 +107,20 @@ std::string write_terms(job_options const& how) {
                        how.timeout.count());
 }
 
+void check_place(milliseconds delay, std::int32_t priority) {
+    auto const refuse = [](std::string const& what) { throw invalid_argument_error("a job: " + what); };
+    if (delay.count() < 0 || delay > longest_delay) refuse(fmt::format("delay must be 0 to 10 years, not {} ms", delay.count()));
+    if (priority < -1'000'000 || priority > 1'000'000) refuse(fmt::format("priority must be -1,000,000 to 1,000,000, not {}", priority));
+}
+
+std::string write_place(job_options const& how) {
+    check_place(how.delay, how.priority);
+    auto const time = std::chrono::duration_cast<milliseconds>(how.at.time_since_epoch()).count();
+    auto const when = how.at == system_time{} ? std::to_string(how.delay.count()) : fmt::format("@{}", std::max<std::int64_t>(time, 0));
+    constexpr std::string_view policies = "fsg";
+    return fmt::format("{} {} {}", when, how.priority, policies[static_cast<std::size_t>(how.on_parent_failure)]);
+}
+
 job_terms read_terms(std::string_view text) {
     job_terms found;
     if (text.empty()) return found;
@@ -125,7 +141,8 @@ job_record read_record(std::string_view text) {
     found.created = time_of(cut(head, ' '));
     auto const size = number<std::size_t>(cut(head, ' '));
     if (size > text.size()) not_understood();
-    found.terms = read_terms(head);
+    found.terms = read_terms(cut(head, '\t'));
+    while (!head.empty()) found.parents.emplace_back(cut(head, ' '));
     found.payload = text.substr(size);
     return found;
 }
@@ -159,6 +176,7 @@ job_info read_job(std::string_view type, std::string_view id, reply_view row) {
     found.created = record.created;
     found.payload = record.payload;
     found.attempts = record.terms.attempts;
+    found.parents = record.parents;
     auto running = row[3].text();
     cut(running, ' ');
     cut(running, ' ');

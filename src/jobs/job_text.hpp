@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::detail {
 
@@ -39,12 +40,16 @@ struct job_terms {
 };
 /// Throws `invalid_argument_error` for what is out of range.
 std::string write_terms(job_options const& how);
+/// '<delay_ms or @time_ms> <priority> <policy>', as job_add.lua wants it. Throws `invalid_argument_error` for what is out of range.
+std::string write_place(job_options const& how);
+void check_place(std::chrono::milliseconds delay, std::int32_t priority);
 job_terms read_terms(std::string_view text);
 
 struct job_record {
     std::chrono::system_clock::time_point created{};
     job_terms terms;
-    std::string_view payload;
+    std::vector<std::string> parents{};
+    std::string_view payload{};
 };
 /// Points into the text. Throws `protocol_error` for what is none.
 job_record read_record(std::string_view text);

@@ -26,11 +26,15 @@ local ready, ranked, later, held, items = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KE
 --#include queue_tell_time
 --#include job_rules
 --#include job_state
+--#include job_sides
+--#include job_links
 local what, id, delay, priority = ARGV[2], ARGV[3], whole(ARGV[4], 0, 1e13), tonumber(ARGV[5])
 if not (delay and priority) then return refuse('delay: ms, priority: a number') end
 local calm, state, _, text, token = tonumber(was[7]), state_of(id)
 local has_ended = state == 'completed' or state == 'failed' or state == 'cancelled'
 if state == 'unknown' or has_ended ~= (what == 'requeue') or (what == 'move' and state ~= 'waiting') then return {state, 0} end
+local mine, node = side_of(here), nodes_of(here .. '/' .. id)[1]
+if node and node.state ~= '-' then node.state, node.changed, mine.blocked[id] = '-', true, false end
 local generation, size, at = string.match(text, '^%a (%d+) %d+ (%d+) [^\n]*\n()')
 -- Whoever has it, or had it and does not know yet that its lease is over, cannot complete it any more.
 if token then
@@ -44,7 +48,10 @@ if what == 'cancel' then
     end
     call('HSET', part('records'), id, 'x' .. string.sub(text, 2))
     end_job('cancelled', id, '')
+    leave(mine, id, 'cancelled')
+    spread()
     commit_jobs(ARGV[6])
+    commit_sides()
     if state == 'running' then redis.pcall(publish, part('control'), id) end
     return {state, 1}
 end
@@ -54,13 +61,16 @@ if has_ended then
     call('ZREM', part(state), id)
     call('HDEL', part('results'), id)
     call('HDEL', part('progress'), id)
+    come_back(mine, id, state)
 end
 local entry = string.format('%s %d %d 0 0\n%s 0', id, generation * 1000000, priority, generation)
 news[1] = (has_ended and 'requeued ' or 'moved ') .. id
 if delay > 0 then call('ZADD', later, now + delay, entry)
 elseif priority ~= 0 then call('ZADD', ranked, -priority, order_of(id) .. ' ' .. entry)
 else call('RPUSH', ready, entry) end
+spread()
 if delay > 0 and calm and now + delay < calm then call('HSET', key, 'n', string.format('%.0f', now + delay)) end
 commit_jobs()
+commit_sides()
 if delay > 0 then tell_time(KEYS[8], now + delay) else tell(KEYS[8], 'r', 1) end
 return {state, 1}

@@ -87,24 +87,28 @@ void job_crew::start_all() {
     std::size_t sum = 0;
     for (auto const& one : branches_) sum += one->concurrency;
     is_shared_ = sum > how_.concurrency;
-    loops_ = sum;
     auto const self = shared_from_this();
     for (auto const& one : branches_) {
         auto& of = *one;
         start(listen(self, of), [self](std::exception_ptr) {});
         if (of.as_task) {
-            for (std::size_t i = 0; i != of.concurrency; ++i) start(work(self, of), [self](std::exception_ptr) { self->one_less(); });
+            for (std::size_t i = 0; i != of.concurrency; ++i) {
+                ++loops_;
+                start(work(self, of), [self](std::exception_ptr) { self->one_less(); });
+            }
             continue;
         }
         try {
             std::lock_guard const guard{mutex_};
             for (std::size_t i = 0; i != of.concurrency; ++i) {
+                ++loops_;
                 threads_.emplace_back([self, &of] {
                     work_on_thread(self, of);
                     self->one_less();
                 });
             }
         } catch (...) {
+            one_less();
             finish();  // there is no thread for one of them: those that run must not go on without anybody who could stop them
             throw;
         }
@@ -129,7 +133,8 @@ void job_crew::enter_turn() noexcept {
 
 void job_crew::leave_turn() noexcept {
     if (turns_-- < how_.concurrency || !is_shared_) return;
-    if (!stopping_) pausing_ = false;
+    pausing_ = false;
+    if (stopping_) pausing_ = true;  // it may have been said meanwhile
     free_.ring();
 }
 
@@ -152,7 +157,7 @@ task<job_crew::running> job_crew::next(std::shared_ptr<job_crew> self, branch& o
     std::exception_ptr problem;
     try {
         if (of.limit != nullptr || of.breaker != nullptr) {
-            auto admitting = with_stop_token(admit(self, of, one), self->halt_.get_token());
+            auto admitting = with_stop_token(with_stop_token(admit(self, of, one), self->halt_.get_token()), one->stop.get_token());
             co_await std::move(admitting);
         }
         while (self->is_shared_ && self->turns_ >= self->how_.concurrency && !self->stopping_) {
@@ -172,7 +177,8 @@ task<job_crew::running> job_crew::next(std::shared_ptr<job_crew> self, branch& o
     }
     decide({.of = one->item, .what = verdict::kind::unused}, {});
     self->forget(of, *one);
-    if (problem && !self->stopping_) std::rethrow_exception(problem);
+    self->free_.ring();  // the turn that it did not take
+    if (problem && !self->stopping_ && !one->cancelled) std::rethrow_exception(problem);
     co_return running{};
 }
 
@@ -185,8 +191,8 @@ task<void> job_crew::admit(std::shared_ptr<job_crew> self, branch& of, running o
         auto asking = of.breaker->async_try_allow();
         one->permit = co_await std::move(asking);
         if (one->permit) co_return;
-        auto const open_for = of.breaker->state().retry_after;
-        engine::pause rest{self->office_->owner(), std::clamp<milliseconds>(open_for, 10ms, 1s)};
+        auto const open_for = of.breaker->state().retry_after;  // 0: somebody probes, or it is held open
+        engine::pause rest{self->office_->owner(), std::clamp<milliseconds>(open_for, 200ms, 1s)};
         co_await rest;
     }
 }
@@ -196,7 +202,12 @@ job_crew::running job_crew::begin(branch& of, std::shared_ptr<held_item> item) {
     made->office = office_;
     made->item = std::move(item);
     made->name = fmt::format("{}/{}", of.type, made->item->id);
-    made->what = read_delivery(made->item->payload);
+    try {
+        made->what = read_delivery(made->item->payload);
+    } catch (error const& problem) {
+        decide({.of = made->item, .what = verdict::kind::fail, .reason = problem.what()}, {});
+        throw;
+    }
     std::lock_guard const guard{of.mutex};
     of.at_work[std::string{made->item->id}] = made;
     return made;
@@ -215,6 +226,7 @@ void job_crew::end(branch& of, running_job& one) noexcept {
 }
 
 void job_crew::returned(running_job& one, std::string result) noexcept {
+    if (one.permit && one.timed_out) one.permit->failure();
     if (one.cancelled) {
         decide({.of = one.item, .what = verdict::kind::unused}, {});
         return;
@@ -241,6 +253,7 @@ bool job_crew::missed(running_job& one, std::string reason, bool is_final) noexc
 }
 
 void job_crew::threw(running_job& one, std::exception_ptr why) noexcept {
+    if (one.permit && one.timed_out) one.permit->failure();
     if (one.cancelled || !one.item->is_valid()) {  // it is not ours any more: that is why
         decide({.of = one.item, .what = verdict::kind::unused}, {});
         return;
@@ -257,6 +270,7 @@ task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, running one) {
     } catch (cancelled_error const&) {
         co_return;  // it has ended
     }
+    one->timed_out = true;
     if (self->missed(*one, fmt::format("it took longer than {} ms", limit.count()), false)) one->stop.request_stop();
 }
 
@@ -331,13 +345,14 @@ void job_crew::work_on_thread(std::shared_ptr<job_crew> self, branch& of) {
 /// Jobs that are cancelled are told to those who run them; a worker that misses it learns it when it renews.
 task<void> job_crew::listen(std::shared_ptr<job_crew> self, branch& of) {
     std::weak_ptr<job_crew> const weak = self;
-    auto hear = [weak, &of](std::string_view id) {
+    auto hear = [weak, &of](std::string_view token) {
         auto const alive = weak.lock();
         if (!alive) return;
         running found;
         {
             std::lock_guard const guard{of.mutex};
-            if (auto const at = of.at_work.find(id); at != of.at_work.end()) found = at->second;
+            auto const at = of.at_work.find(token.substr(0, token.rfind('.')));
+            if (at != of.at_work.end() && at->second->item->token == token) found = at->second;
         }
         if (!found) return;
         found->cancelled = true;

@@ -36,6 +36,7 @@ struct running_job : std::enable_shared_from_this<running_job> {
     std::stop_source stop;       ///< for its handler
     std::stop_source over;       ///< it has ended: nobody has to watch it
     std::atomic<bool> cancelled{false};
+    std::atomic<bool> timed_out{false};
     std::optional<circuit_permit> permit;  ///< of its type's breaker
 };
 

@@ -99,6 +99,7 @@ std::string write_terms(job_options const& how) {
     if (!(how.backoff_factor >= 1 && how.backoff_factor <= 100)) refuse(fmt::format("backoff_factor must be 1 to 100, not {}", how.backoff_factor));
     if (!(how.jitter >= 0 && how.jitter <= 1)) refuse(fmt::format("jitter must be 0 to 1, not {}", how.jitter));
     if (how.timeout.count() < 0) refuse("a timeout is 0 or more");
+    if (std::max({how.timeout, how.backoff, how.max_backoff}) > std::chrono::hours{24 * 366 * 10}) refuse("timeout and backoff are 10 years at most");
     job_options const usual;
     bool const is_usual = how.attempts == usual.attempts && how.backoff == usual.backoff && how.max_backoff == usual.max_backoff &&
                           how.backoff_factor == usual.backoff_factor && how.jitter == usual.jitter && how.timeout == usual.timeout;
@@ -140,6 +141,7 @@ job_record read_record(std::string_view text) {
     cut(head, ' ');  // generation
     found.created = time_of(cut(head, ' '));
     auto const size = number<std::size_t>(cut(head, ' '));
+    cut(head, ' ');  // window
     if (size > text.size()) not_understood();
     found.terms = read_terms(cut(head, '\t'));
     while (!head.empty()) found.parents.emplace_back(cut(head, ' '));

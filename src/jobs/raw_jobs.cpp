@@ -68,10 +68,12 @@ task<ids_by_name> add_flow(place at, std::string types, std::vector<job_flow::no
 }
 
 task<bool> change(place at, std::string what, std::string id, milliseconds delay, std::int32_t priority) {
-    std::vector<std::string> words{at->rules(), std::move(what), std::move(id), std::to_string(delay.count()), std::to_string(priority), keep_words({})};
-    auto asking = job_office::run(at, scripts::job_change, {"", "ready", "ranked", "later", "held", "items", "dedup", "waiting"}, std::move(words));
-    auto const said = co_await std::move(asking);
-    co_return said[1].integer() == 1;
+    std::vector<std::string> keys{at->what().key()};
+    for (auto const* const part : {"ready", "ranked", "later", "held", "items", "dedup", "recent", "waiting"}) keys.push_back(at->what().key_of(part));
+    std::vector<std::string> words{std::move(what), std::move(id), std::to_string(delay.count()), std::to_string(priority)};
+    auto changing = depot::run_once(std::move(at), scripts::job_change, std::move(keys), std::move(words));
+    auto const changed = co_await std::move(changing);
+    co_return changed == 1;
 }
 
 task<std::vector<job_info>> read(place at, std::string type, std::vector<std::string> ids) {

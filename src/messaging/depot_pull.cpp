@@ -267,7 +267,8 @@ void depot::offered(std::string_view message) {
     auto const now = base::boot_clock::now();
     auto const age = std::chrono::ceil<milliseconds>(now.time_since_epoch()).count() + ahead_ms_ - what.now_ms;  // at most
     auto const item = std::make_shared<held_item>(shared_from_this(), what.token, what.entry);
-    if (age < what.lease.count() / 4) item->set_end(now - milliseconds{std::max<std::int64_t>(age, 0)}, what.lease);
+    // One from the future: the server's clock was set since it was last heard.
+    if (ahead_ms_ != 0 && age > -50 && age < what.lease.count() / 4) item->set_end(now - milliseconds{std::max<std::int64_t>(age, 0)}, what.lease);
     else item->lose();
     hold(item);
     hand_out(item);

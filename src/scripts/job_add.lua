@@ -82,7 +82,7 @@ for i, job in ipairs(jobs) do job.id = batch .. '-' .. i .. 'f' end
 for i, job in ipairs(jobs) do
     local one, options, at = job.side, string.match(ARGV[4 * i + 3], '^([^\n]*)\n()')
     one.records, one.children = one.records or {}, one.children or {}
-    local text = string.format('w 0 %.0f 0 ', now) .. options .. '\t' .. names_of(job.parents) .. '\n' .. string.sub(ARGV[4 * i + 3], at)
+    local text = string.format('w 0 %.0f 0 0 ', now) .. options .. '\t' .. names_of(job.parents) .. '\n' .. string.sub(ARGV[4 * i + 3], at)
     one.records[#one.records + 1], one.records[#one.records + 2] = job.id, text
     for n, kid in ipairs(job.kids) do job.kids[n] = jobs[kid] end
     if #job.kids > 0 then one.children[#one.children + 1], one.children[#one.children + 2] = 'k' .. job.id, names_of(job.kids) end

@@ -41,6 +41,65 @@ TEST_F(job_faults, a_job_whose_reply_is_lost_is_scheduled_once) {
     EXPECT_EQ(jobs.counts("mail").ever_added, 4);
 }
 
+TEST_F(job_faults, a_change_whose_reply_is_lost_is_made_once_and_says_so) {
+    job_client there{far, "name"};
+    auto const job = there.schedule("mail", text{"x"});
+    auto const other = there.schedule("mail", text{"y"});
+    EXPECT_TRUE(there.cancel(other.id)) << "the server knows the script";
+    proxy.drop_replies(1);
+    EXPECT_TRUE(there.cancel(job.id));
+    proxy.drop_replies(1);
+    EXPECT_TRUE(there.requeue(job.id));
+    EXPECT_EQ(proxy.counters().struck, 2U);
+    EXPECT_EQ(jobs.counts("mail").ever_cancelled, 2);
+    EXPECT_EQ(jobs.find(job.id)->state, job_state::waiting);
+}
+
+TEST_F(job_faults, a_job_that_comes_together_with_one_that_is_put_off_is_the_one_that_is_run) {
+    diary seen;
+    job_worker worker{near, "name", {.concurrency = 1}};
+    worker.handle<text>("mail", [&](text const& what) { seen.add(what); });
+    worker.start();
+    ASSERT_TRUE(eventually([&] { return server.must({"ZCARD", key("waiting")}).integer == 1; }));
+    client other{server.url()};
+    job_client by_other{other, "name"};
+    by_other.counts("mail");
+    std::vector<begun<scheduled>> both;
+    sync_wait(in_turn_of(other, [&] {
+        both.emplace_back(by_other.async_schedule("mail", text{"later"}, {.delay = 1h}));
+        both.emplace_back(by_other.async_schedule("mail", text{"now"}));
+        return true;
+    }));
+    auto const end = jobs.wait(both[1].get().id, 10s);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->state, job_state::completed);
+    EXPECT_THAT(seen.all(), testing::ElementsAre("now"));
+    EXPECT_EQ(jobs.find(both[0].get().id)->state, job_state::waiting);
+}
+
+TEST_F(job_faults, a_job_that_was_moved_gives_its_key_back_when_it_is_done) {
+    auto const job = jobs.schedule("mail", text{"x"}, {.delay = 1h, .key = "k"});
+    EXPECT_TRUE(jobs.move(job.id, 0ms));
+    EXPECT_FALSE(jobs.schedule("mail", text{"y"}, {.key = "k"}).is_new);
+    job_worker worker{near, "name"};
+    worker.handle<text>("mail", [](text const&) {});
+    worker.start();
+    ASSERT_TRUE(jobs.wait(job.id, 10s));
+    EXPECT_TRUE(jobs.schedule("mail", text{"y"}, {.key = "k"}).is_new);
+}
+
+TEST_F(job_faults, large_jobs_are_not_sent_in_a_message) {
+    job_worker worker{far, "name", {.concurrency = 1}};
+    worker.handle<text>("mail", [](text const& what) { return std::to_string(what.size()); });
+    worker.start();
+    ASSERT_TRUE(eventually([&] { return server.must({"ZCARD", key("waiting")}).integer == 1; }));
+    proxy.hold(direction::to_server);
+    auto const job = jobs.schedule("mail", text(100'000, 'x'));
+    EXPECT_EQ(jobs.counts("mail").running, 0);
+    proxy.heal();
+    EXPECT_EQ(jobs.wait(job.id, 10s)->result, "100000");
+}
+
 TEST_F(job_faults, jobs_are_completed_once_though_replies_are_lost) {
     std::vector<text> many;
     for (int i = 0; i < 300; ++i) many.push_back(std::to_string(i));

@@ -1,5 +1,5 @@
 -- What a job is besides an item of the queue of its type. Needs call and key, which is the hash of that queue.
---   records    hash: id -> '<state> <generation> <created_ms> <size of its key> <options>[\t<parents>]\n<its key><payload>'; w: to be run,
+--   records    hash: id -> '<state> <generation> <created_ms> <size of its key> <its window, ms> <options>[\t<parents>]\n<its key><payload>'; w: to be run,
 --              x: cancelled
 --   running    hash: id -> '<delivery> <since_ms> <worker>'; counts while that delivery is held
 --   completed, failed, cancelled   sorted sets: ids by the time, ms, when they ended
@@ -8,7 +8,7 @@
 --   links, blocked   jobs that wait for others: job_sides.lua
 --   stats      hash: what -> how many           waiters   hash: id -> 1, somebody waits for its end
 -- An entry in the queue has '<generation> <failures>' as its payload, and counts if the record has that generation and is to be run. Deliveries of
--- generation g are numbered from g * 1,000,000 on, so that no two have the same token.
+-- generation g are numbered from g * 1,000,000 on (g up to 2,000, then again), so that no two have the same token.
 local function part(name) return key .. ':' .. name end
 
 local news, tally, finished, outcomes, stopped = {}, {}, {completed = {}, failed = {}, cancelled = {}}, {}, {}
@@ -68,6 +68,13 @@ local function trim(state, most, age)
     for _, name in ipairs({'records', 'results', 'trail', 'progress'}) do call('HDEL', part(name), unpack(gone)) end
 end
 
+local function forget_old(keep)
+    local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
+    trim('completed', completed, age)
+    trim('failed', failed, failed_age)
+    trim('cancelled', failed, failed_age)
+end
+
 -- Writes what was gathered. keep: '<completed> <their age, ms> <failed and cancelled> <their age, ms>'. Its last step may fail, so it comes last.
 local function commit_jobs(keep)
     local is_time = false  -- to forget some
@@ -83,12 +90,7 @@ local function commit_jobs(keep)
         local total = call('HINCRBY', part('stats'), what, n)
         is_time = is_time or (finished[what] and total % 64 < n)
     end
-    if is_time then
-        local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
-        trim('completed', completed, age)
-        trim('failed', failed, failed_age)
-        trim('cancelled', failed, failed_age)
-    end
+    if is_time and keep then forget_old(keep) end
     if #stopped > 0 and call('EXISTS', part('waiters')) == 1 then
         for state, list in pairs(finished) do
             for i = 2, #list, 2 do

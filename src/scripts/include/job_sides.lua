@@ -21,7 +21,7 @@ local function add_up_at(one, what, n) one.tally[what] = (one.tally[what] or 0) 
 -- To be run: at once, or then.
 local function enter(one, id, generation, when, priority)
     local more = priority + 0 ~= 0 and ' ' .. priority .. ' 0 0' or ''
-    local entry = string.format('%s %d%s\n%d 0', id, generation * 1000000, more, generation)
+    local entry = string.format('%s %d%s\n%d 0', id, generation % 2000 * 1000000, more, generation)
     local at = string.byte(when) == 64 and tonumber(string.sub(when, 2)) or now + when
     if at > now then
         one.later[#one.later + 1], one.later[#one.later + 2] = string.format('%.0f', at), entry

@@ -25,10 +25,10 @@ for i = 1, count do
         room = room - 1
         local id = batch .. '-' .. i .. mark_of(payload)
         if options == '' then
-            plain[#plain + 1] = id .. ' 0\n' .. entered(id, payload, '')
+            plain[#plain + 1] = id .. ' 0\n' .. entered(id, payload, '', 0)
         else
             if name ~= '' then id, keys[name] = id .. 'd', id .. 'd' end
-            payload = entered(id, payload, name)
+            payload = entered(id, payload, name, window)
             local entry = id .. ' 0 ' .. priority .. ' ' .. window .. ' ' .. #name .. '\n' .. name .. payload
             if delay + 0 > 0 then
                 earliest = math.min(earliest, now + delay)

@@ -207,11 +207,11 @@ TEST_P(queue_contract, takes_back_what_is_not_renewed_and_refuses_a_late_acknowl
 }
 
 TEST_P(queue_contract, renews_what_is_held_and_extends_it) {
-    texts brief{b, "name", {.visibility = 300ms}};
+    texts brief{b, "name", {.visibility = 1s}};
     enqueue(a, of_a, "x");
     auto held = dequeue(b, brief);
     ASSERT_TRUE(held);
-    EXPECT_FALSE(dequeue(a, of_a, 900ms));
+    EXPECT_FALSE(dequeue(a, of_a, 2500ms));
     EXPECT_TRUE(held->is_valid());
     run(
         b, [&] { held->extend(1h); }, [&] { return held->async_extend(1h); });

@@ -361,8 +361,13 @@ task<void> job_crew::listen(std::shared_ptr<job_crew> self, branch& of) {
     while (!self->stopping_) {
         std::exception_ptr problem;
         try {
-            auto hearing = job_office::listen(of.queue, "control", hear, {});
+            // What was said before it heard, or while it could not, shows when it renews.
+            auto look = [weak, &of] {
+                if (auto const alive = weak.lock()) of.queue->renew_now();
+            };
+            auto hearing = job_office::listen(of.queue, "control", hear, look);
             of.control = co_await std::move(hearing);
+            of.queue->renew_now();
             co_return;
         } catch (cancelled_error const&) {
             co_return;

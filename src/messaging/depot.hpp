@@ -82,6 +82,8 @@ public:
     void leave(shipment& what) noexcept;
     void enter(flusher& who) noexcept;
     void judge(verdict what);
+    /// Prolongs all that is held, and so learns what is not any more.
+    void renew_now() noexcept { prolong(); }
     /// Those whose `stopping` this is do not wait any more.
     void dismiss(std::atomic<bool> const* stopping) noexcept;
     /// `done` when what is held was given back.

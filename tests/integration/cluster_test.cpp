@@ -152,7 +152,7 @@ TEST(cluster, is_found_by_any_seed_that_lives) {
         EXPECT_EQ(client.command<std::string>("PING"), "PONG");
     }
     client lost{"redis+cluster://" + dead};
-    auto const end = ending_of([&] { lost.execute(request{"GET", "key"}.within(800ms)); });
+    auto const end = hurried_ending(lost, request{"GET", "key"}.within(800ms));
     EXPECT_EQ(end.reason, errc::unavailable);
     EXPECT_THAT(end.text, testing::HasSubstr("refused"));
     EXPECT_LT(end.after, 5s);
@@ -202,7 +202,7 @@ TEST(cluster, speaks_tls) {
     nodes.migrate_slot(slot_of("7"), slot_of("7") < slot_count / 2 ? 1 : 0);
     EXPECT_EQ(client.command<int>("GET", 7), 7) << "MOVED leads to a TLS port too";
     lockstep::client distrustful{{.url = nodes.url(), .password = "secret", .tls = {.ca_file = files.other_ca()}}};
-    auto const end = ending_of([&] { distrustful.execute(request{"PING"}.within(1s)); });
+    auto const end = hurried_ending(distrustful, request{"PING"}.within(1s));
     EXPECT_EQ(end.reason, errc::unavailable);
     EXPECT_THAT(end.text, testing::HasSubstr("certificate"));
 }

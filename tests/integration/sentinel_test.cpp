@@ -26,7 +26,7 @@ TEST(sentinel, leads_to_the_master_of_that_name) {
     EXPECT_EQ(connections_named(group.server(1), "seeker"), 0) << "a replica has nothing for us";
 
     lockstep::client stranger{url_of({address_of(group.sentinel(0)), address_of(group.sentinel(1))}, "nobody")};
-    auto const end = ending_of([&] { stranger.execute(request{"PING"}.within(1s)); });
+    auto const end = hurried_ending(stranger, request{"PING"}.within(1s));
     EXPECT_EQ(end.reason, errc::unavailable);
     EXPECT_THAT(end.text, testing::HasSubstr("'nobody'"));
     EXPECT_LT(end.after, 5s);
@@ -164,7 +164,7 @@ TEST(sentinel, and_servers_speak_tls) {
     EXPECT_EQ(group.master().must({"GET", "key"}).text, "other");
 
     lockstep::client distrustful{{.url = group.sentinel_url(), .tls = {.ca_file = files.other_ca()}}};
-    auto const end = ending_of([&] { distrustful.execute(request{"PING"}.within(1s)); });
+    auto const end = hurried_ending(distrustful, request{"PING"}.within(1s));
     EXPECT_EQ(end.reason, errc::unavailable);
     EXPECT_THAT(end.text, testing::HasSubstr("certificate"));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/eventually.hpp"
+#include "support/failures.hpp"
 #include "support/redis_server.hpp"
 #include "support/steady_load.hpp"
 
@@ -66,6 +67,11 @@ ending ending_of(F call) {
     } catch (error const& problem) {
         return {.reason = problem.reason(), .text = problem.what(), .after = after()};
     }
+}
+
+/// The same for a request with little time; see until_heard().
+inline ending hurried_ending(client& through, request const& hurried) {
+    return ending_of([&] { until_heard([&] { through.execute(hurried); }); });
 }
 
 /// A request that was begun and is waited for later.

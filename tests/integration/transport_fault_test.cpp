@@ -284,7 +284,8 @@ TYPED_TEST(transport_fault, waits_for_a_server_that_is_not_there_yet) {
 TYPED_TEST(transport_fault, gives_up_an_attempt_that_hangs) {
     this->proxy.half_open();
     client hanging{{.url = this->proxy.url(), .connect_timeout = 50ms, .command_timeout = 30s, .reconnect_max = 50ms}};
-    EXPECT_THAT(failure<unavailable_error>([&] { TypeParam::execute(hanging, request{"PING"}.within(300ms)); }),
+    EXPECT_THAT(failure<unavailable_error>(
+                    [&] { until_heard([&] { TypeParam::execute(hanging, request{"PING"}.within(300ms)); }); }),
                 HasSubstr("not connected"));
     EXPECT_GE(this->proxy.counters().accepted, 2U) << "and tries again";
     this->proxy.heal();
@@ -305,7 +306,8 @@ TYPED_TEST(transport_fault, says_what_is_wrong_with_a_peer_that_is_no_redis) {
             stub_peer peer{answer, hang_up};
             client client{{.url = peer.url(), .connect_timeout = 100ms, .reconnect_max = 20ms}};
             auto const why =
-                failure<unavailable_error>([&] { TypeParam::execute(client, request{"PING"}.within(200ms)); });
+                failure<unavailable_error>(
+                    [&] { until_heard([&] { TypeParam::execute(client, request{"PING"}.within(200ms)); }); });
             EXPECT_THAT(why, HasSubstr("127.0.0.1"));
             EXPECT_THAT(why, AnyOf(HasSubstr("not RESP"), HasSubstr("more than is allowed"), HasSubstr("HELLO"),
                                    HasSubstr("closed"), HasSubstr("not connected"), HasSubstr("reset")));

@@ -44,7 +44,8 @@ protected:
     }
     std::string refusal(client_options const& options) {
         client client{options};
-        return failure<unavailable_error>([&] { Form::execute(client, request{"PING"}.within(1s)); });
+        return failure<unavailable_error>(
+            [&] { until_heard([&] { Form::execute(client, request{"PING"}.within(1s)); }); });
     }
 };
 TYPED_TEST_SUITE(transport_tls, forms, form_names);

@@ -121,6 +121,12 @@ job_record read_record(std::string_view text) {
     found.created = time_of(cut(head, ' '));
     auto const size = number<std::size_t>(cut(head, ' '));
     if (size > text.size()) not_understood();
+    if (auto const at = head.rfind("cron="); at != std::string_view::npos) {  // 'cron=<due_ms>,<id>' is the last of them
+        auto from = head.substr(at + 5);
+        found.due = time_of(cut(from, ','));
+        found.cron = from;
+        head = head.substr(0, at == 0 ? 0 : at - 1);
+    }
     found.terms = read_terms(head);
     found.payload = text.substr(size);
     return found;
@@ -155,6 +161,8 @@ job_info read_job(std::string_view type, std::string_view id, reply_view row) {
     found.created = record.created;
     found.payload = record.payload;
     found.attempts = record.terms.attempts;
+    found.cron = record.cron;
+    found.due = record.due;
     auto running = row[3].text();
     cut(running, ' ');
     cut(running, ' ');

@@ -41,6 +41,8 @@ job_terms read_terms(std::string_view text);
 struct job_record {
     std::chrono::system_clock::time_point created{};
     job_terms terms;
+    std::string_view cron{};  ///< the schedule that it comes from, and when that was due
+    std::chrono::system_clock::time_point due{};
     std::string_view payload;
 };
 /// Points into the text. Throws `protocol_error` for what is none.

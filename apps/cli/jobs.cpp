@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
-constexpr std::array states{job_state::waiting, job_state::running, job_state::failed, job_state::completed, job_state::cancelled};
+constexpr std::array states{job_state::waiting, job_state::blocked, job_state::running, job_state::failed, job_state::completed, job_state::cancelled};
 
 boost::json::object json_of(job_info const& one) {
     boost::json::object made{{"id", one.id}, {"type", one.type}, {"state", to_string(one.state)}, {"created_ms", in_ms(one.created)},
@@ -33,6 +33,7 @@ boost::json::object json_of(job_info const& one) {
         made["cron"] = one.cron;
         made["due_ms"] = in_ms(one.due);
     }
+    if (!one.parents.empty()) made["parents"] = boost::json::array(one.parents.begin(), one.parents.end());
     boost::json::array failures;
     for (auto const& failure : one.failures) {
         failures.push_back(boost::json::object{{"when_ms", in_ms(failure.when)}, {"delivery", failure.delivery}, {"worker", failure.worker}, {"reason", failure.reason}});
@@ -76,6 +77,7 @@ exit_code show(context const& all, job_words const& what) {
     line("state", fmt::format("{} since {}", to_string(found->state), show_time(found->since)));
     line("created", show_time(found->created));
     if (!found->cron.empty()) line("schedule", fmt::format("{}, due {}", found->cron, show_time(found->due)));
+    for (auto const& parent : found->parents) line("after", parent);
     line("worker", found->worker);
     line("progress", found->progress);
     line("payload", found->payload);
@@ -147,18 +149,18 @@ exit_code stats(context const& all, job_words const& what) {
     auto by = all.connect();
     job_client of{by, what.name};
     auto const types = what.type.empty() ? of.types() : std::vector<std::string>{what.type};
-    table shown{{{"TYPE"}, {"WAITING", align::right}, {"DELAYED", align::right}, {"RUNNING", align::right}, {"COMPLETED", align::right}, {"FAILED", align::right},
+    table shown{{{"TYPE"}, {"WAITING", align::right}, {"DELAYED", align::right}, {"BLOCKED", align::right}, {"RUNNING", align::right}, {"COMPLETED", align::right}, {"FAILED", align::right},
                  {"CANCELLED", align::right}, {"RETRIED", align::right}, {"EVER ADDED", align::right}}};
     for (auto const& type : types) {
         auto const now = of.counts(type);
         if (all.json) {
-            all.print_json(boost::json::object{{"type", type}, {"waiting", now.waiting}, {"delayed", now.delayed}, {"running", now.running},
+            all.print_json(boost::json::object{{"type", type}, {"waiting", now.waiting}, {"delayed", now.delayed}, {"blocked", now.blocked}, {"running", now.running},
                                                {"completed", now.completed}, {"failed", now.failed}, {"cancelled", now.cancelled},
                                                {"ever_added", now.ever_added}, {"ever_completed", now.ever_completed}, {"ever_failed", now.ever_failed},
                                                {"ever_retried", now.ever_retried}, {"ever_cancelled", now.ever_cancelled}});
         } else {
             auto const text = [](std::int64_t n) { return cell{std::to_string(n)}; };
-            shown.add({type, text(now.waiting), text(now.delayed), text(now.running), text(now.ever_completed), text(now.ever_failed),
+            shown.add({type, text(now.waiting), text(now.delayed), text(now.blocked), text(now.running), text(now.ever_completed), text(now.ever_failed),
                        text(now.ever_cancelled), text(now.ever_retried), text(now.ever_added)});
         }
     }
@@ -188,9 +190,9 @@ void add_jobs(CLI::App& command, context& all) {
 
     auto* const listing = add("ls", "those that wait, run, or have failed", list);
     with_type(listing);
-    listing->add_option("--state", what->state, "only waiting, running, failed, completed or cancelled ones")
+    listing->add_option("--state", what->state, "only waiting, blocked, running, failed, completed or cancelled ones")
         ->type_name("STATE")
-        ->check(CLI::IsMember({"waiting", "running", "failed", "completed", "cancelled"}));
+        ->check(CLI::IsMember({"waiting", "blocked", "running", "failed", "completed", "cancelled"}));
     listing->add_option("--from", what->from, "pass over so many, of each type and state")->type_name("N")->check(CLI::NonNegativeNumber);
     listing->add_option("--count", what->count, "show so many at most, of each type and state [100]")->type_name("N")->check(CLI::Range(1, 1000));
     with_id(add("show", "all that is known of one", show));

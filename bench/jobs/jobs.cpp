@@ -46,7 +46,7 @@ std::unique_ptr<job_worker> start_worker(client& by, std::size_t concurrency, st
 }
 
 /// Until so many were handled: how long that took.
-double process(client& by, std::size_t concurrency, std::size_t count) {
+double process_all(client& by, std::size_t concurrency, std::size_t count) {
     std::mutex mutex;
     std::condition_variable changed;
     std::size_t left = count;
@@ -90,11 +90,11 @@ void process_with(stand& all, peer_kit& peers, std::string const& name, std::siz
     job_client to{through, "bench"};
     auto const run = [&] {
         fill(to, count / 10);
-        process(through, concurrency, count / 10);
+        process_all(through, concurrency, count / 10);
         fill(to, count);
         auto const before = all.redis.cpu_seconds();
         measurement seen{.operations = count};
-        seen.seconds = process(through, concurrency, count);
+        seen.seconds = process_all(through, concurrency, count);
         seen.server_cpu = all.redis.cpu_seconds() - before;
         return seen;
     };
@@ -197,7 +197,7 @@ void waiting_jobs(stand& all, peer_kit&, std::string const& name) {
         // What taking costs does not depend on how many wait.
         std::size_t const taken = 1'000;
         auto const cpu = all.redis.cpu_seconds();
-        process(through, 50, taken);
+        process_all(through, 50, taken);
         all.rows.add({.name = fmt::format("{}, {} of them: taken and done, server CPU", name, jobs),
                       .value = (all.redis.cpu_seconds() - cpu) / static_cast<double>(taken) * 1e6,
                       .unit = "us"});

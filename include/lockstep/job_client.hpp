@@ -27,8 +27,11 @@
 #include <lockstep/detail/raw_crons.hpp>
 #include <lockstep/detail/raw_jobs.hpp>
 #include <lockstep/detail/time_after.hpp>
+#include <lockstep/job_flow.hpp>
 
+#include <map>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace lockstep {
@@ -62,10 +65,17 @@ public:
         return raw_.async_schedule(type, std::move(bytes), how);
     }
 
+    /// All or none, in one call: jobs that wait for one another. Returns their ids by their names. Throws `invalid_argument_error` for a flow that is not
+    /// sound, and for a parent that there is not.
+    std::map<std::string, std::string, std::less<>> add_flow(job_flow const& flow, std::stop_token token = {}) {
+        return blocking(async_add_flow(flow), std::move(token));
+    }
+    task<std::map<std::string, std::string, std::less<>>> async_add_flow(job_flow const& flow) { return raw_.async_add_flow(flow); }
+
     /// It is not run any more. One that runs is told to stop, and cannot complete.
     bool cancel(std::string_view id, std::stop_token token = {}) { return blocking(async_cancel(id), std::move(token)); }
     task<bool> async_cancel(std::string_view id) { return raw_.async_change("cancel", id, {}, 0); }
-    /// One that has ended is run again, as if it had never been tried.
+    /// One that has ended is run again, as if it had never been tried. Jobs of its flow that failed or were skipped because of it wait for it again.
     bool requeue(std::string_view id, std::chrono::milliseconds delay = {}, std::int32_t priority = 0, std::stop_token token = {}) {
         return blocking(async_requeue(id, delay, priority), std::move(token));
     }

@@ -12,6 +12,16 @@
 
 namespace lockstep {
 
+class circuit_breaker;
+class rate_limiter;
+
+/// What becomes of a job of a flow when one of its parents fails or is cancelled.
+enum class parent_failure : std::uint8_t {
+    fail,   ///< it has failed, too
+    skip,   ///< it is cancelled
+    go_on,  ///< it is run all the same, when all its parents have ended
+};
+
 /// How a job is scheduled.
 struct job_options {
     /// It is not run before this time is over.
@@ -34,12 +44,15 @@ struct job_options {
     std::string_view key{};
     /// Nor for this long after it was done. Counts only with a key.
     std::chrono::milliseconds key_window{0};
+    /// Counts only in a flow.
+    parent_failure on_parent_failure = parent_failure::fail;
 };
 static_assert(std::is_trivially_destructible_v<job_options>);
 
 enum class job_state : std::uint8_t {
     unknown,    ///< there is none, or it ended long ago
     waiting,    ///< to be run, now or later
+    blocked,    ///< waits for other jobs: its parents in a flow
     running,
     completed,
     failed,     ///< tried as often as it may be; `requeue` runs it again
@@ -73,6 +86,7 @@ struct job_info {
     std::string worker;  ///< who runs it, or did last
     std::vector<job_failure> failures{};  ///< the last ones, the oldest first
     std::int32_t attempts = 0;            ///< how many it may have
+    std::vector<std::string> parents{};   ///< in a flow: ids of the jobs for which it waits, or waited
     std::string cron{};                   ///< the id of the schedule that it comes from; empty: none
     std::chrono::system_clock::time_point due{};  ///< when that was due
 };
@@ -80,6 +94,7 @@ struct job_info {
 struct job_counts {
     std::int64_t waiting = 0;  ///< to be run now
     std::int64_t delayed = 0;
+    std::int64_t blocked = 0;
     std::int64_t running = 0;
     std::int64_t completed = 0;  ///< those that are remembered; so are the next two
     std::int64_t failed = 0;
@@ -101,7 +116,7 @@ struct job_outcome {
 
 /// Something happened to a job.
 struct job_event {
-    std::string what;  ///< added, started, retrying, completed, failed, cancelled, requeued, moved, progress
+    std::string what;  ///< added, started, retrying, completed, failed, cancelled, requeued, moved, released (its parents have completed), progress
     std::string id;
 };
 
@@ -131,6 +146,10 @@ static_assert(std::is_trivially_destructible_v<job_worker_options>);
 struct handle_options {
     /// How many at once here, of this type. 0: as many as the worker may run.
     std::size_t concurrency = 0;
+    /// So often, in all processes together: a job is begun when it is its type's turn there (the key is the type). Must outlive the worker.
+    rate_limiter* limit = nullptr;
+    /// A job is begun while this circuit is closed, or as its probe; what its handler throws counts there. Must outlive the worker.
+    circuit_breaker* breaker = nullptr;
 };
 static_assert(std::is_trivially_destructible_v<handle_options>);
 

@@ -24,6 +24,7 @@
 #include <lockstep/detail/raw_jobs.hpp>
 
 #include <concepts>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -47,9 +48,30 @@ public:
     void progress(std::string text) { raw_.progress(std::move(text)); }
     task<void> async_progress(std::string text) { return raw_.async_progress(std::move(text)); }
 
+    /// In a flow: ids of the jobs for which this one waited, in no certain order.
+    std::vector<std::string> const& parents() const noexcept { return raw_.parents(); }
+    /// What one of these returned. Nothing: it did not complete, or is forgotten (which it is not while a child of it has not completed). Throws
+    /// `invalid_argument_error` for what is no parent.
+    template <class T, codec_for<T> Codec = codec<T>>
+    std::optional<T> parent_result(std::string_view id) {
+        raw_.require_blocking();
+        return sync_wait(async_parent_result<T, Codec>(id));
+    }
+    template <class T, codec_for<T> Codec = codec<T>>
+    task<std::optional<T>> async_parent_result(std::string_view id) {
+        return decoded<T, Codec>(raw_.async_parent_result(id));
+    }
+
     explicit job_context(detail::raw_job raw) noexcept : raw_(std::move(raw)) {}
 
 private:
+    template <class T, class Codec>
+    static task<std::optional<T>> decoded(task<std::optional<std::string>> asking) {
+        auto bytes = co_await std::move(asking);
+        if (!bytes) co_return std::nullopt;
+        co_return std::optional<T>{Codec::decode(*bytes)};
+    }
+
     detail::raw_job raw_;
 };
 

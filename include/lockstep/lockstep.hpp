@@ -20,6 +20,7 @@
 #include <lockstep/health.hpp>
 #include <lockstep/idempotency.hpp>
 #include <lockstep/job_client.hpp>
+#include <lockstep/job_flow.hpp>
 #include <lockstep/job_options.hpp>
 #include <lockstep/job_worker.hpp>
 #include <lockstep/latch.hpp>

@@ -54,8 +54,7 @@ job_crew::job_crew(client& by, std::string_view name, job_worker_options const& 
     }
     auto const given = how.name.empty() ? std::string_view{office_->owner()->options().name} : how.name;
     if (given.size() > 100 || given.find('\n') != std::string_view::npos) refuse(name, "its name must be 100 bytes at most, without a line end");
-    words_ = fmt::format("{}\n{} {} {} {}", given.empty() ? "-" : given, how.keep_completed, how.keep_completed_for.count(), how.keep_failed,
-                         how.keep_failed_for.count());
+    words_ = fmt::format("{}\n{}", given.empty() ? "-" : given, keep_words(how));
     how_.name = {};
     office_->all().require_usable();
     if (how.cron_takeover < 100ms || how.cron_takeover > 24h) {
@@ -78,6 +77,8 @@ void job_crew::add(std::string_view type, handle_options const& how, raw_job_wor
     made->concurrency = concurrency;
     made->on_thread = std::move(on_thread);
     made->as_task = std::move(as_task);
+    made->limit = how.limit;
+    made->breaker = how.breaker;
     auto options = job_queue_options();
     options.visibility = how_.lease;
     options.max_deliveries = how_.max_crashes;
@@ -90,25 +91,32 @@ void job_crew::start_all() {
     std::size_t sum = 0;
     for (auto const& one : branches_) sum += one->concurrency;
     is_shared_ = sum > how_.concurrency;
-    loops_ = sum + (crons_ ? 1 : 0);
     auto const self = shared_from_this();
-    if (crons_) start(cron_scheduler::run(crons_), [self](std::exception_ptr) { self->one_less(); });
+    if (crons_) {
+        ++loops_;
+        start(cron_scheduler::run(crons_), [self](std::exception_ptr) { self->one_less(); });
+    }
     for (auto const& one : branches_) {
         auto& of = *one;
         start(listen(self, of), [self](std::exception_ptr) {});
         if (of.as_task) {
-            for (std::size_t i = 0; i != of.concurrency; ++i) start(work(self, of), [self](std::exception_ptr) { self->one_less(); });
+            for (std::size_t i = 0; i != of.concurrency; ++i) {
+                ++loops_;
+                start(work(self, of), [self](std::exception_ptr) { self->one_less(); });
+            }
             continue;
         }
         try {
             std::lock_guard const guard{mutex_};
             for (std::size_t i = 0; i != of.concurrency; ++i) {
+                ++loops_;
                 threads_.emplace_back([self, &of] {
                     work_on_thread(self, of);
                     self->one_less();
                 });
             }
         } catch (...) {
+            one_less();
             finish();  // there is no thread for one of them: those that run must not go on without anybody who could stop them
             throw;
         }
@@ -133,7 +141,8 @@ void job_crew::enter_turn() noexcept {
 
 void job_crew::leave_turn() noexcept {
     if (turns_-- < how_.concurrency || !is_shared_) return;
-    if (!stopping_) pausing_ = false;
+    pausing_ = false;
+    if (stopping_) pausing_ = true;  // it may have been said meanwhile
     free_.ring();
 }
 
@@ -152,42 +161,80 @@ task<job_crew::running> job_crew::next(std::shared_ptr<job_crew> self, branch& o
     taker mine{of.queue, raw_queue::until::max(), &self->pausing_};
     co_await mine;
     if (!mine.got) co_return running{};
-    auto const item = std::exchange(mine.got, nullptr);
-    while (self->is_shared_ && self->turns_ >= self->how_.concurrency && !self->stopping_) {
-        auto waiting = doorbell::wait(owner, self->free_, longest_rest);
-        co_await std::move(waiting);
-        engine::pause turn{owner, 0ms};
-        co_await turn;
+    auto one = self->begin(of, std::exchange(mine.got, nullptr));
+    std::exception_ptr problem;
+    try {
+        if (of.limit != nullptr || of.breaker != nullptr) {
+            auto admitting = with_stop_token(with_stop_token(admit(self, of, one), self->halt_.get_token()), one->stop.get_token());
+            co_await std::move(admitting);
+        }
+        while (self->is_shared_ && self->turns_ >= self->how_.concurrency && !self->stopping_) {
+            auto waiting = doorbell::wait(owner, self->free_, longest_rest);
+            co_await std::move(waiting);
+            engine::pause turn{owner, 0ms};
+            co_await turn;
+        }
+    } catch (...) {
+        problem = std::current_exception();
     }
-    if (self->is_shared_ && self->stopping_ && self->turns_ >= self->how_.concurrency) {
-        decide({.of = item, .what = verdict::kind::unused}, {});
-        co_return running{};
+    bool const has_turn = !self->is_shared_ || self->turns_ < self->how_.concurrency;
+    if (!problem && has_turn && one->item->is_valid() && !one->cancelled) {
+        self->enter_turn();
+        if (self->turns_ < self->how_.concurrency) self->free_.ring();
+        co_return one;
     }
-    self->enter_turn();
-    if (self->turns_ < self->how_.concurrency) self->free_.ring();
-    co_return self->begin(of, item);
+    decide({.of = one->item, .what = verdict::kind::unused}, {});
+    self->forget(of, *one);
+    self->free_.ring();  // the turn that it did not take
+    if (problem && !self->stopping_ && !one->cancelled) std::rethrow_exception(problem);
+    co_return running{};
+}
+
+task<void> job_crew::admit(std::shared_ptr<job_crew> self, branch& of, running one) {
+    if (of.limit != nullptr) {
+        auto asking = of.limit->async_acquire(of.type);
+        co_await std::move(asking);
+    }
+    while (of.breaker != nullptr && !self->stopping_ && one->item->is_valid()) {
+        auto asking = of.breaker->async_try_allow();
+        one->permit = co_await std::move(asking);
+        if (one->permit) co_return;
+        auto const open_for = of.breaker->state().retry_after;  // 0: somebody probes, or it is held open
+        engine::pause rest{self->office_->owner(), std::clamp<milliseconds>(open_for, 200ms, 1s)};
+        co_await rest;
+    }
 }
 
 job_crew::running job_crew::begin(branch& of, std::shared_ptr<held_item> item) {
     auto made = std::make_shared<running_job>();
+    made->office = office_;
     made->item = std::move(item);
     made->name = fmt::format("{}/{}", of.type, made->item->id);
-    made->what = read_delivery(made->item->payload);
+    try {
+        made->what = read_delivery(made->item->payload);
+    } catch (error const& problem) {
+        decide({.of = made->item, .what = verdict::kind::fail, .reason = problem.what()}, {});
+        throw;
+    }
     std::lock_guard const guard{of.mutex};
     of.at_work[std::string{made->item->id}] = made;
     return made;
 }
 
-void job_crew::end(branch& of, running_job& one) noexcept {
+void job_crew::forget(branch& of, running_job& one) noexcept {
     one.over.request_stop();
-    {
-        std::lock_guard const guard{of.mutex};
-        of.at_work.erase(std::string{one.item->id});
-    }
+    std::lock_guard const guard{of.mutex};
+    auto const at = of.at_work.find(one.item->id);
+    if (at != of.at_work.end() && at->second.get() == &one) of.at_work.erase(at);  // it may have been requeued, and run here again
+}
+
+void job_crew::end(branch& of, running_job& one) noexcept {
+    forget(of, one);
     leave_turn();
 }
 
 void job_crew::returned(running_job& one, std::string result) noexcept {
+    if (one.permit && one.timed_out) one.permit->failure();
     if (one.cancelled) {
         decide({.of = one.item, .what = verdict::kind::unused}, {});
         return;
@@ -196,6 +243,7 @@ void job_crew::returned(running_job& one, std::string result) noexcept {
         result.empty() ? decide({.of = one.item, .what = verdict::kind::ack}, [self = shared_from_this()](std::exception_ptr why) { self->report(why); })
                        : decide({.of = one.item, .what = verdict::kind::complete, .reason = std::move(result)},
                                 [self = shared_from_this()](std::exception_ptr why) { self->report(why); });
+    if (one.permit) one.permit->success();
     if (is_said) ++completed_;
 }
 
@@ -213,10 +261,12 @@ bool job_crew::missed(running_job& one, std::string reason, bool is_final) noexc
 }
 
 void job_crew::threw(running_job& one, std::exception_ptr why) noexcept {
+    if (one.permit && one.timed_out) one.permit->failure();
     if (one.cancelled || !one.item->is_valid()) {  // it is not ours any more: that is why
         decide({.of = one.item, .what = verdict::kind::unused}, {});
         return;
     }
+    if (one.permit) one.permit->failure();
     missed(one, text_of(why), is_reject(why));
 }
 
@@ -228,6 +278,7 @@ task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, running one) {
     } catch (cancelled_error const&) {
         co_return;  // it has ended
     }
+    one->timed_out = true;
     if (self->missed(*one, fmt::format("it took longer than {} ms", limit.count()), false)) one->stop.request_stop();
 }
 
@@ -302,13 +353,14 @@ void job_crew::work_on_thread(std::shared_ptr<job_crew> self, branch& of) {
 /// Jobs that are cancelled are told to those who run them; a worker that misses it learns it when it renews.
 task<void> job_crew::listen(std::shared_ptr<job_crew> self, branch& of) {
     std::weak_ptr<job_crew> const weak = self;
-    auto hear = [weak, &of](std::string_view id) {
+    auto hear = [weak, &of](std::string_view token) {
         auto const alive = weak.lock();
         if (!alive) return;
         running found;
         {
             std::lock_guard const guard{of.mutex};
-            if (auto const at = of.at_work.find(id); at != of.at_work.end()) found = at->second;
+            auto const at = of.at_work.find(token.substr(0, token.rfind('.')));
+            if (at != of.at_work.end() && at->second->item->token == token) found = at->second;
         }
         if (!found) return;
         found->cancelled = true;
@@ -336,6 +388,7 @@ task<void> job_crew::listen(std::shared_ptr<job_crew> self, branch& of) {
 void job_crew::request_stop() noexcept {
     stopping_ = true;
     pausing_ = true;
+    halt_.request_stop();
     free_.ring();
     auto const owner = office_->owner();
     if (!owner->same_process()) return;
@@ -393,7 +446,24 @@ task<void> tell_progress(std::shared_ptr<running_job> of, std::string text) {
     if (said.integer() == 0) throw lease_lost_error(fmt::format("job {}: its lease had ended, and it is not ours any more", of->name));
 }
 
+task<std::optional<std::string>> read_result(std::shared_ptr<depot> at, std::string id) {
+    std::vector<std::string> words{std::move(id)};
+    auto asking = job_office::run(at, scripts::job_wait, {"", "held"}, std::move(words));
+    auto const said = co_await std::move(asking);
+    if (said[0].text() != to_string(job_state::completed)) co_return std::nullopt;
+    co_return std::string{said[1].text()};
+}
+
 }  // namespace
+
+std::vector<std::string> const& raw_job::parents() const noexcept { return what_->what.record.parents; }
+void raw_job::require_blocking() const { what_->item->at->what().require_blocking(); }
+task<std::optional<std::string>> raw_job::async_parent_result(std::string_view id) {
+    auto const& all = parents();
+    if (std::find(all.begin(), all.end(), id) == all.end()) throw invalid_argument_error(fmt::format("job {}: '{}' is no parent of it", this->id(), id));
+    auto which = read_job_name(id);
+    return read_result(what_->office->queue_of(which.type), std::move(which.id));
+}
 
 void raw_job::progress(std::string text) {
     what_->item->at->what().require_blocking();

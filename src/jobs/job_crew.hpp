@@ -11,13 +11,16 @@
 #include "messaging/doorbell.hpp"
 #include "messaging/raw_queue_parts.hpp"
 
+#include <lockstep/circuit_breaker.hpp>
 #include <lockstep/detail/raw_jobs.hpp>
+#include <lockstep/rate_limiter.hpp>
 
 #include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -28,11 +31,14 @@ namespace lockstep::detail {
 /// A job that this process runs.
 struct running_job : std::enable_shared_from_this<running_job> {
     std::string name;  ///< '<type>/<id>'
+    std::shared_ptr<job_office> office;
     std::shared_ptr<held_item> item;
     job_delivery what;
     std::stop_source stop;       ///< for its handler
     std::stop_source over;       ///< it has ended: nobody has to watch it
     std::atomic<bool> cancelled{false};
+    std::atomic<bool> timed_out{false};
+    std::optional<circuit_permit> permit;  ///< of its type's breaker
 };
 
 class job_crew : public std::enable_shared_from_this<job_crew> {
@@ -58,6 +64,8 @@ private:
         std::size_t concurrency = 0;
         raw_job_worker::on_thread on_thread;
         raw_job_worker::as_task as_task;
+        rate_limiter* limit = nullptr;
+        circuit_breaker* breaker = nullptr;
         std::shared_ptr<depot> queue;
         subscription control;
         std::mutex mutex;
@@ -68,9 +76,12 @@ private:
     static void work_on_thread(std::shared_ptr<job_crew> self, branch& of);
     /// The next one of a type, when it may be run; nothing: none, ask again.
     static task<running> next(std::shared_ptr<job_crew> self, branch& of);
+    /// Waits until it may be begun by its type's limit and breaker; it is leased meanwhile.
+    static task<void> admit(std::shared_ptr<job_crew> self, branch& of, running one);
     static task<void> listen(std::shared_ptr<job_crew> self, branch& of);
     static task<void> watch_time(std::shared_ptr<job_crew> self, running one);
     running begin(branch& of, std::shared_ptr<held_item> item);
+    void forget(branch& of, running_job& one) noexcept;
     void end(branch& of, running_job& one) noexcept;
     void returned(running_job& one, std::string result) noexcept;
     void threw(running_job& one, std::exception_ptr why) noexcept;
@@ -90,6 +101,7 @@ private:
     std::atomic<bool> stopping_{false};
     std::atomic<bool> pausing_{false};  // or all turns are taken
     std::atomic<std::size_t> turns_{0};
+    std::stop_source halt_;  // nobody waits for a limit any more
     doorbell free_;
     doorbell done_;
     std::atomic<std::size_t> loops_{0};

@@ -15,7 +15,7 @@
 namespace lockstep {
 
 namespace {
-constexpr std::array<std::string_view, 6> state_names{"unknown", "waiting", "running", "completed", "failed", "cancelled"};
+constexpr std::array<std::string_view, 7> state_names{"unknown", "waiting", "blocked", "running", "completed", "failed", "cancelled"};
 }  // namespace
 
 std::string_view to_string(job_state state) noexcept { return state_names[static_cast<std::size_t>(state)]; }
@@ -24,6 +24,8 @@ namespace detail {
 namespace {
 
 using std::chrono::milliseconds;
+constexpr auto longest_delay = std::chrono::hours{24 * 366 * 10};
+
 using system_time = std::chrono::system_clock::time_point;
 
 [[noreturn]] void not_understood() { throw protocol_error("a job at the server is written in a way that is not understood"); }
@@ -79,6 +81,10 @@ job_name read_job_name(std::string_view id) {
     return {std::string{id.substr(0, at)}, std::string{rest}};
 }
 
+std::string keep_words(job_worker_options const& how) {
+    return fmt::format("{} {} {} {}", how.keep_completed, how.keep_completed_for.count(), how.keep_failed, how.keep_failed_for.count());
+}
+
 milliseconds job_terms::pause(std::int32_t failures) const {
     auto const longest = static_cast<double>(max_backoff.count());
     auto const whole = std::min(longest, static_cast<double>(backoff.count()) * std::pow(factor, std::max(failures - 1, 0)));
@@ -93,12 +99,27 @@ std::string write_terms(job_options const& how) {
     if (!(how.backoff_factor >= 1 && how.backoff_factor <= 100)) refuse(fmt::format("backoff_factor must be 1 to 100, not {}", how.backoff_factor));
     if (!(how.jitter >= 0 && how.jitter <= 1)) refuse(fmt::format("jitter must be 0 to 1, not {}", how.jitter));
     if (how.timeout.count() < 0) refuse("a timeout is 0 or more");
+    if (std::max({how.timeout, how.backoff, how.max_backoff}) > std::chrono::hours{24 * 366 * 10}) refuse("timeout and backoff are 10 years at most");
     job_options const usual;
     bool const is_usual = how.attempts == usual.attempts && how.backoff == usual.backoff && how.max_backoff == usual.max_backoff &&
                           how.backoff_factor == usual.backoff_factor && how.jitter == usual.jitter && how.timeout == usual.timeout;
     if (is_usual) return {};
     return fmt::format("{} {} {} {} {} {}", how.attempts, how.backoff.count(), how.max_backoff.count(), how.backoff_factor, how.jitter,
                        how.timeout.count());
+}
+
+void check_place(milliseconds delay, std::int32_t priority) {
+    auto const refuse = [](std::string const& what) { throw invalid_argument_error("a job: " + what); };
+    if (delay.count() < 0 || delay > longest_delay) refuse(fmt::format("delay must be 0 to 10 years, not {} ms", delay.count()));
+    if (priority < -1'000'000 || priority > 1'000'000) refuse(fmt::format("priority must be -1,000,000 to 1,000,000, not {}", priority));
+}
+
+std::string write_place(job_options const& how) {
+    check_place(how.delay, how.priority);
+    auto const time = std::chrono::duration_cast<milliseconds>(how.at.time_since_epoch()).count();
+    auto const when = how.at == system_time{} ? std::to_string(how.delay.count()) : fmt::format("@{}", std::max<std::int64_t>(time, 0));
+    constexpr std::string_view policies = "fsg";
+    return fmt::format("{} {} {}", when, how.priority, policies[static_cast<std::size_t>(how.on_parent_failure)]);
 }
 
 job_terms read_terms(std::string_view text) {
@@ -120,14 +141,17 @@ job_record read_record(std::string_view text) {
     cut(head, ' ');  // generation
     found.created = time_of(cut(head, ' '));
     auto const size = number<std::size_t>(cut(head, ' '));
+    cut(head, ' ');  // window
     if (size > text.size()) not_understood();
-    if (auto const at = head.rfind("cron="); at != std::string_view::npos) {  // 'cron=<due_ms>,<id>' is the last of them
-        auto from = head.substr(at + 5);
+    auto terms = cut(head, '\t');
+    if (auto const at = terms.rfind("cron="); at != std::string_view::npos) {  // 'cron=<due_ms>,<id>' is the last of them
+        auto from = terms.substr(at + 5);
         found.due = time_of(cut(from, ','));
         found.cron = from;
-        head = head.substr(0, at == 0 ? 0 : at - 1);
+        terms = terms.substr(0, at == 0 ? 0 : at - 1);
     }
-    found.terms = read_terms(head);
+    found.terms = read_terms(terms);
+    while (!head.empty()) found.parents.emplace_back(cut(head, ' '));
     found.payload = text.substr(size);
     return found;
 }
@@ -161,6 +185,7 @@ job_info read_job(std::string_view type, std::string_view id, reply_view row) {
     found.created = record.created;
     found.payload = record.payload;
     found.attempts = record.terms.attempts;
+    found.parents = record.parents;
     found.cron = record.cron;
     found.due = record.due;
     auto running = row[3].text();

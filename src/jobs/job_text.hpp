@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::detail {
 
@@ -21,6 +22,9 @@ struct job_name {
 job_name read_job_name(std::string_view id);
 /// Throws `invalid_argument_error` for what is no type.
 void check_job_type(std::string_view type);
+
+/// How much is remembered of jobs that ended, as the scripts want it.
+std::string keep_words(job_worker_options const& how);
 
 /// What a worker has to know of a job's options.
 struct job_terms {
@@ -36,14 +40,18 @@ struct job_terms {
 };
 /// Throws `invalid_argument_error` for what is out of range.
 std::string write_terms(job_options const& how);
+/// '<delay_ms or @time_ms> <priority> <policy>', as job_add.lua wants it. Throws `invalid_argument_error` for what is out of range.
+std::string write_place(job_options const& how);
+void check_place(std::chrono::milliseconds delay, std::int32_t priority);
 job_terms read_terms(std::string_view text);
 
 struct job_record {
     std::chrono::system_clock::time_point created{};
     job_terms terms;
+    std::vector<std::string> parents{};
     std::string_view cron{};  ///< the schedule that it comes from, and when that was due
     std::chrono::system_clock::time_point due{};
-    std::string_view payload;
+    std::string_view payload{};
 };
 /// Points into the text. Throws `protocol_error` for what is none.
 job_record read_record(std::string_view text);

@@ -8,6 +8,7 @@
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
+#include <lockstep/job_flow.hpp>
 
 #include <fmt/format.h>
 
@@ -22,28 +23,20 @@ using std::chrono::milliseconds;
 using place = std::shared_ptr<depot>;
 using office = std::shared_ptr<job_office>;
 
-constexpr auto longest_delay = std::chrono::hours{24 * 366 * 10};
 constexpr milliseconds look_every = 30s;
 constexpr std::size_t most_listed = 1'000;
 
 [[noreturn]] void refuse(std::string_view name, std::string_view what) { throw invalid_argument_error(fmt::format("jobs '{}': {}", name, what)); }
 
-void check_place(std::string_view name, milliseconds delay, std::int32_t priority) {
-    if (delay < 0ms || delay > longest_delay) refuse(name, fmt::format("delay must be 0 to 10 years, not {} ms", delay.count()));
-    if (priority < -1'000'000 || priority > 1'000'000) refuse(name, fmt::format("priority must be -1,000,000 to 1,000,000, not {}", priority));
-}
-
 /// As job_push.lua wants them.
 std::string words_of(std::string_view name, job_options const& how, std::size_t count) {
-    check_place(name, how.delay, how.priority);
+    auto const where = write_place(how);
     if (how.key.size() > 512) refuse(name, fmt::format("a key must be 512 bytes at most, not {}", how.key.size()));
-    if (how.key_window < 0ms || how.key_window > longest_delay) refuse(name, "key_window must be 0 to 10 years");
+    if (how.key_window < 0ms || how.key_window > std::chrono::hours{24 * 366 * 10}) refuse(name, "key_window must be 0 to 10 years");
     if (!how.key.empty() && count > 1) refuse(name, "of many jobs with one key all but the first would be left out");
     bool const has_time = how.at != std::chrono::system_clock::time_point{};
     if (how.delay == 0ms && !has_time && how.priority == 0 && how.key.empty()) return {};
-    auto const time = std::chrono::duration_cast<milliseconds>(how.at.time_since_epoch()).count();
-    auto const when = has_time ? fmt::format("@{}", std::max<std::int64_t>(time, 0)) : std::to_string(how.delay.count());
-    return fmt::format("{} {} {} {}", when, how.priority, how.key.empty() ? 0 : how.key_window.count(), how.key);
+    return fmt::format("{} {} {}", where.substr(0, where.rfind(' ')), how.key.empty() ? 0 : how.key_window.count(), how.key);
 }
 
 task<std::vector<scheduled>> schedule(place at, std::string type, cargo load) {
@@ -55,11 +48,32 @@ task<std::vector<scheduled>> schedule(place at, std::string type, cargo load) {
     co_return all;
 }
 
+using ids_by_name = std::map<std::string, std::string, std::less<>>;
+
+task<ids_by_name> add_flow(place at, std::string types, std::vector<job_flow::node> all) {
+    std::vector<std::string> words;
+    words.reserve(4 * all.size());
+    for (auto& one : all) {
+        words.push_back(one.type);
+        words.push_back(std::move(one.place));
+        words.push_back(fmt::format("{}", fmt::join(one.parents, " ")));
+        words.push_back(std::move(one.payload));
+    }
+    std::vector<std::string> keys{at->what().key(), std::move(types)};
+    auto asking = depot::run_once(std::move(at), scripts::job_add, std::move(keys), std::move(words));
+    auto const batch = co_await std::move(asking);
+    ids_by_name ids;
+    for (std::size_t i = 0; i != all.size(); ++i) ids.emplace(std::move(all[i].name), fmt::format("{}/{}-{}f", all[i].type, batch, i + 1));
+    co_return ids;
+}
+
 task<bool> change(place at, std::string what, std::string id, milliseconds delay, std::int32_t priority) {
-    std::vector<std::string> words{at->rules(), std::move(what), std::move(id), std::to_string(delay.count()), std::to_string(priority)};
-    auto asking = job_office::run(at, scripts::job_change, {"", "ready", "ranked", "later", "held", "items", "dedup", "waiting"}, std::move(words));
-    auto const said = co_await std::move(asking);
-    co_return said[1].integer() == 1;
+    std::vector<std::string> keys{at->what().key()};
+    for (auto const* const part : {"ready", "ranked", "later", "held", "items", "dedup", "recent", "waiting"}) keys.push_back(at->what().key_of(part));
+    std::vector<std::string> words{std::move(what), std::move(id), std::to_string(delay.count()), std::to_string(priority)};
+    auto changing = depot::run_once(std::move(at), scripts::job_change, std::move(keys), std::move(words));
+    auto const changed = co_await std::move(changing);
+    co_return changed == 1;
 }
 
 task<std::vector<job_info>> read(place at, std::string type, std::vector<std::string> ids) {
@@ -114,7 +128,7 @@ task<job_counts> count(place at) {
     auto asking = job_office::run(std::move(at), scripts::job_count, {"", "ready", "ranked", "later", "held"}, {});
     auto const said = co_await std::move(asking);
     auto const number = [&](std::size_t i) { return said[i].integer(); };
-    co_return job_counts{number(0), number(1), number(2), number(3), number(4), number(5), number(6), number(7), number(8), number(9), number(10)};
+    co_return job_counts{number(0), number(1), number(2), number(3), number(4), number(5), number(6), number(7), number(8), number(9), number(10), number(11)};
 }
 
 /// Rings when the job has ended, or may have.
@@ -131,7 +145,7 @@ task<std::optional<job_outcome>> wait(place at, std::string id, std::chrono::ste
         auto asking = job_office::run(at, scripts::job_wait, {"", "held"}, std::move(words));
         auto const said = co_await std::move(asking);
         job_outcome found{.state = read_state(said[0].text()), .result = std::string{said[1].text()}, .reason = last_reason(said[2].text())};
-        bool const goes_on = found.state == job_state::waiting || found.state == job_state::running;
+        bool const goes_on = found.state == job_state::waiting || found.state == job_state::running || found.state == job_state::blocked;
         if (!goes_on) co_return std::optional<job_outcome>{std::move(found)};
         auto const left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
         if (left <= 0ms) co_return std::nullopt;
@@ -196,9 +210,15 @@ task<std::vector<scheduled>> raw_jobs::async_schedule(std::string_view type, std
     return schedule(std::move(at), std::string{type}, {std::move(payloads), std::move(words), !how.key.empty(), true, {}});
 }
 
+task<std::map<std::string, std::string, std::less<>>> raw_jobs::async_add_flow(job_flow const& flow) {
+    auto all = flow.checked();
+    auto at = office_->queue_of(all.front().type);
+    return add_flow(std::move(at), office_->all().key_of("types"), std::move(all));
+}
+
 task<bool> raw_jobs::async_change(std::string_view what, std::string_view id, milliseconds delay, std::int32_t priority) {
     auto const which = read_job_name(id);
-    check_place(name(), delay, priority);
+    check_place(delay, priority);
     return change(office_->queue_of(which.type), std::string{what}, which.id, delay, priority);
 }
 

@@ -267,7 +267,8 @@ void depot::offered(std::string_view message) {
     auto const now = base::boot_clock::now();
     auto const age = std::chrono::ceil<milliseconds>(now.time_since_epoch()).count() + ahead_ms_ - what.now_ms;  // at most
     auto const item = std::make_shared<held_item>(shared_from_this(), what.token, what.entry);
-    if (age < what.lease.count() / 4) item->set_end(now - milliseconds{std::max<std::int64_t>(age, 0)}, what.lease);
+    // One from the future: the server's clock was set since it was last heard.
+    if (ahead_ms_ != 0 && age > -50 && age < what.lease.count() / 4) item->set_end(now - milliseconds{std::max<std::int64_t>(age, 0)}, what.lease);
     else item->lose();
     hold(item);
     hand_out(item);
@@ -281,7 +282,8 @@ void depot::settled(verdict& what, bool is_lost, base::boot_clock::time_point se
     auto& item = *what.of;
     if (what.what == verdict::kind::extend) {
         if (item.now == held_item::state::over) is_lost = false;  // it was done meanwhile
-        if (is_lost) {
+        bool const is_too_late = what.is_ours && item.now == held_item::state::held && !item.is_valid();  // who has it was told that it is lost: it is not taken again silently
+        if (is_lost || is_too_late) {
             item.lose();
             let_go(item);
         } else {

@@ -68,7 +68,7 @@ using lane_list = std::vector<std::pair<std::string, std::int64_t>>;
 /// What steal_count.lua says.
 task<std::pair<queue_counts, lane_list>> count_lanes(place at) {
     auto const& what = at->what();
-    std::array<std::string, 4> const keys{what.key_of("lanes"), what.key_of("later"), what.key_of("held"), what.key_of("dead")};
+    std::array<std::string, 5> const keys{what.key_of("lanes"), what.key_of("later"), what.key_of("held"), what.key_of("dead"), what.key()};
     auto request = run_on(at, scripts::steal_count, keys, {});
     auto const said = co_await std::move(request);
     lane_list lanes;
@@ -89,7 +89,7 @@ task<queue_counts> count(place at) {
         co_return counted.first;
     }
     auto const& what = at->what();
-    std::array<std::string, 5> const keys{what.key_of("ready"), what.key_of("ranked"), what.key_of("later"), what.key_of("held"), what.key_of("dead")};
+    std::array<std::string, 6> const keys{what.key_of("ready"), what.key_of("ranked"), what.key_of("later"), what.key_of("held"), what.key_of("dead"), what.key()};
     auto request = run_on(at, scripts::queue_count, keys, {});
     auto const said = co_await std::move(request);
     co_return queue_counts{said[0].integer(), said[1].integer(), said[2].integer(), said[3].integer()};

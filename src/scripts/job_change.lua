@@ -1,4 +1,4 @@
---[[ job_change: cancel a job, run it again, or put it off. The same again changes nothing more.
+--[[ job_change: cancel a job, run it again, or put it off.
   KEYS[1]  queue    hash: the queue of its type
   KEYS[2]  ready    list
   KEYS[3]  ranked   sorted set
@@ -6,58 +6,81 @@
   KEYS[5]  held     sorted set
   KEYS[6]  items    hash
   KEYS[7]  dedup    hash
-  KEYS[8]  waiting  sorted set
+  KEYS[8]  recent   sorted set
+  KEYS[9]  waiting  sorted set
+  KEYS[10] record   string: what the last call of this caller did
   ARGV[1]  rules    as in queue_push
-  ARGV[2]  what     cancel (if it has not ended), requeue (if it has), move (if it waits)
-  ARGV[3]  id
-  ARGV[4]  delay    ms from now on
-  ARGV[5]  priority
-  Returns  {the state in which it was, 1 if it was changed}
+  ARGV[2]  sequence  as in queue_push
+  ARGV[3]  deadline_ms
+  ARGV[4]  what     cancel (if it has not ended), requeue (if it has), move (if it waits)
+  ARGV[5]  id
+  ARGV[6]  delay    ms from now on
+  ARGV[7]  priority
+  Returns  {'<sequence> <1 if it was changed, else 0>', now_ms} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local ready, ranked, later, held, items = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local memory, ready, ranked, later, held, items = KEYS[10], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 --#include checks
 --#include queue_rules
 --#include server_time
+--#include queue_once
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time
+--#include queue_keys
 --#include job_rules
 --#include job_state
-local what, id, delay, priority = ARGV[2], ARGV[3], whole(ARGV[4], 0, 1e13), tonumber(ARGV[5])
+--#include job_sides
+--#include job_links
+local what, id, delay, priority = ARGV[4], ARGV[5], whole(ARGV[6], 0, 1e13), tonumber(ARGV[7])
 if not (delay and priority) then return refuse('delay: ms, priority: a number') end
-local calm, state, _, text, token = tonumber(was[7]), state_of(id)
+if sequence == known then return {record, server_now} end
+local state, _, text, token = state_of(id)
 local has_ended = state == 'completed' or state == 'failed' or state == 'cancelled'
-if state == 'unknown' or has_ended ~= (what == 'requeue') or (what == 'move' and state ~= 'waiting') then return {state, 0} end
-local generation, size, at = string.match(text, '^%a (%d+) %d+ (%d+) [^\n]*\n()')
+if state == 'unknown' or has_ended ~= (what == 'requeue') or (what == 'move' and state ~= 'waiting') then return {ARGV[2] .. ' 0', server_now} end
+local mine, node = side_of(here), nodes_of(here .. '/' .. id)[1]
+if node and node.state ~= '-' then node.state, node.changed, mine.blocked[id] = '-', true, false end
+local generation, size, window, at = string.match(text, '^%a (%d+) %d+ (%d+) (%d+) [^\n]*\n()')
+local name = string.sub(text, at, at + size - 1)
+remember(ARGV[2] .. ' 1')
+touch()
 -- Whoever has it, or had it and does not know yet that its lease is over, cannot complete it any more.
 if token then
     call('ZREM', held, token)
     call('HDEL', items, token)
 end
 if what == 'cancel' then
-    if size ~= '0' then
-        local name = string.sub(text, at, at + size - 1)
-        if call('HGET', KEYS[7], name) == id then call('HDEL', KEYS[7], name) end
+    if name ~= '' and call('HGET', KEYS[7], name) == id then
+        call('HDEL', KEYS[7], name)
+        limit_keys(KEYS[7], KEYS[8])
     end
     call('HSET', part('records'), id, 'x' .. string.sub(text, 2))
     end_job('cancelled', id, '')
+    leave(mine, id, 'cancelled')
+    spread()
+    if call('ZCARD', part('cancelled')) % 64 == 0 then trim('cancelled', 10000, 604800000) end
     commit_jobs()
-    if state == 'running' then redis.pcall(publish, part('control'), id) end
-    return {state, 1}
+    commit_sides()
+    if state == 'running' then redis.pcall(publish, part('control'), token) end
+    return {ARGV[2] .. ' 1', server_now}
 end
 generation = generation + 1
 call('HSET', part('records'), id, 'w ' .. generation .. string.match(text, '^%a %d+(.*)$'))
 if has_ended then
     call('ZREM', part(state), id)
     call('HDEL', part('results'), id)
+    call('HDEL', part('progress'), id)
+    come_back(mine, id, state)
 end
-local entry = string.format('%s %d %d 0 0\n%s 0', id, generation * 1000000, priority, generation)
+if has_ended then name, window = '', '0' end  -- another one may have its key now
+local entry = string.format('%s %d %d %s %d\n', id, generation % 2000 * 1000000, priority, window, #name) .. name .. generation .. ' 0'
 news[1] = (has_ended and 'requeued ' or 'moved ') .. id
 if delay > 0 then call('ZADD', later, now + delay, entry)
 elseif priority ~= 0 then call('ZADD', ranked, -priority, order_of(id) .. ' ' .. entry)
 else call('RPUSH', ready, entry) end
-if delay > 0 and calm and now + delay < calm then call('HSET', key, 'n', string.format('%.0f', now + delay)) end
+spread()
+if delay > 0 then lower(now + delay) end
 commit_jobs()
-if delay > 0 then tell_time(KEYS[8], now + delay) else tell(KEYS[8], 'r', 1) end
-return {state, 1}
+commit_sides()
+if delay > 0 then tell_time(KEYS[9], now + delay) else tell(KEYS[9], 'r', 1) end
+return {ARGV[2] .. ' 1', server_now}

@@ -4,13 +4,14 @@
   KEYS[3]  ranked  sorted set
   KEYS[4]  later   sorted set
   KEYS[5]  held    sorted set
-  Returns  {waiting, delayed, running, completed, failed, cancelled, then ever: added, completed, failed, retried, cancelled}
+  Returns  {waiting, delayed, blocked, running, completed, failed, cancelled, then ever: added, completed, failed, retried, cancelled}
 ]]
 local call, key = redis.call, KEYS[1]
 --#include server_time
+--#include queue_now
 --#include job_rules
 local due = call('ZCOUNT', KEYS[4], '-inf', now)
-local found = {call('LLEN', KEYS[2]) + call('ZCARD', KEYS[3]) + due, call('ZCARD', KEYS[4]) - due, call('ZCARD', KEYS[5])}
+local found = {call('LLEN', KEYS[2]) + call('ZCARD', KEYS[3]) + due, call('ZCARD', KEYS[4]) - due, call('ZCARD', part('blocked')), call('ZCARD', KEYS[5])}
 for _, state in ipairs({'completed', 'failed', 'cancelled'}) do found[#found + 1] = call('ZCARD', part(state)) end
 for _, n in ipairs(call('HMGET', part('stats'), 'added', 'completed', 'failed', 'retried', 'cancelled')) do
     found[#found + 1] = tonumber(n or 0)

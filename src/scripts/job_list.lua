@@ -4,7 +4,7 @@
   KEYS[3]  ranked  sorted set
   KEYS[4]  later   sorted set
   KEYS[5]  held    sorted set
-  ARGV[1]  state   waiting, delayed, running, completed, failed or cancelled
+  ARGV[1]  state   waiting, delayed, blocked, running, completed, failed or cancelled
   ARGV[2]  from    how many to pass over
   ARGV[3]  most    how many at most
   Returns  {how many there are, id...}; the youngest first where they have ended, else in the order in which they will be run. A job that was
@@ -12,6 +12,7 @@
 ]]
 local call, key, held = redis.call, KEYS[1], KEYS[5]
 --#include server_time
+--#include queue_now
 --#include job_rules
 local state, from, most, found = ARGV[1], ARGV[2] + 0, ARGV[3] + 0, {0}
 local function add(entries)
@@ -38,11 +39,14 @@ elseif state == 'delayed' then
 elseif state == 'running' then
     found[1] = call('ZCARD', held)
     add(call('ZRANGE', held, from, from + most - 1))
+elseif state == 'blocked' then
+    found[1] = call('ZCARD', part(state))
+    for _, id in ipairs(call('ZRANGE', part(state), from, from + most - 1)) do found[#found + 1] = id end
 elseif state == 'completed' or state == 'failed' or state == 'cancelled' then
     found[1] = call('ZCARD', part(state))
     local ids = from < found[1] and call('ZRANGE', part(state), math.max(found[1] - from - most, 0), found[1] - from - 1) or {}
     for i = #ids, 1, -1 do found[#found + 1] = ids[i] end
 else
-    return redis.error_reply('LOCKSTEP_ARGUMENT state: waiting, delayed, running, completed, failed or cancelled')
+    return redis.error_reply('LOCKSTEP_ARGUMENT state: waiting, delayed, blocked, running, completed, failed or cancelled')
 end
 return found

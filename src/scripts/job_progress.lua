@@ -9,6 +9,7 @@
 local call, key = redis.call, KEYS[1]
 local publish = string.match(ARGV[1], '^S?PUBLISH')
 --#include server_time
+--#include queue_now
 --#include job_rules
 if not call('ZSCORE', KEYS[2], ARGV[2]) then return 0 end
 local id = string.match(ARGV[2], '^(%S+)%.%d+$')

@@ -39,15 +39,29 @@ local name, worker, keep = string.match(ARGV[5], '^([^\n]*)\n([^\n]*)\n([^\n]*)$
 --#include queue_verdicts
 --#include queue_take
 --#include job_take
+-- What those that ended mean for those that wait for them. In a function: most calls need none of it. Returns as commit_sides.
+local function follow()
+--#include job_sides
+--#include job_links
+    for _, one in ipairs(linked) do leave(side_of(here), one[1], one[2]) end
+    linked = {}
+    spread()
+    return commit_sides(true)
+end
 local want = whole(ARGV[4], 0, 1000)
 if not (name and want and done and done >= 0 and #ARGV >= 6 + done) then return refuse('names, want: 0 to 1000, done: as many as follow') end
 if sequence == known then return taken_before() end
+has_heirs = was[10] or (not was[1] and call('EXISTS', part('links')) == 1)  -- the hash may have gone since
 finish()
 judge()
 touch()
+if has_heirs and not was[10] then call('HSET', key, 'h', 1) end
 local look, waits = 1e15, 0
 if want > 0 then look = settle(held, items) end
-local more = put_back()
+local released, due = 0, 1e15
+if #linked > 0 then released, due = follow() end
+soonest = math.min(soonest, due)
+local more = put_back() + released
 if want > 0 then
     take(want)
     admit()
@@ -56,12 +70,13 @@ if #tokens < want and name ~= '' then
     waits = 1
     look = wait_from_now(KEYS[10], name, math.min(look, soonest))
 end
-answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, now, math.max(look - now, 1), waits, table.concat(lost, ' '),
+answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, server_now, math.max(look - now, 1), waits, table.concat(lost, ' '),
                           table.concat(tokens, ' '))
 if forgot then limit_keys(dedup, recent) end
 remember(answer[1])
 if soonest < 1e15 then lower(soonest) end
 commit_jobs(keep)
+if waits == 1 and #ARGV == 6 and #tokens == 0 then forget_old(keep) end  -- it only looks
 if (left or (want == 0 and more > 0)) and tell(KEYS[10], 'r', 1) > 0 then was[6] = false end
 if #tokens > 0 and was[4] and tell(KEYS[11], 'm', math.min(#tokens, 4)) == 0 then call('HDEL', key, 'f') end
 if waits == 0 and math.min(look, soonest) < 1e15 then tell_time(KEYS[10], math.min(look, soonest)) end

@@ -2,11 +2,12 @@
   KEYS[1]  queue  hash: the queue of the type
   KEYS[2]  held   sorted set
   ARGV[1..]       their ids
-  Returns  {state, since_ms, record, running, result, progress, trail} of each; state is 'unknown', 'waiting', 'running', 'completed', 'failed' or
+  Returns  {state, since_ms, record, running, result, progress, trail} of each; state is 'unknown', 'waiting', 'blocked', 'running', 'completed', 'failed' or
            'cancelled', and what is not there is ''
 ]]
 local call, key, held = redis.call, KEYS[1], KEYS[2]
 --#include server_time
+--#include queue_now
 --#include job_rules
 --#include job_state
 local found = {}

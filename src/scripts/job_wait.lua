@@ -6,8 +6,9 @@
 ]]
 local call, key, held = redis.call, KEYS[1], KEYS[2]
 --#include server_time
+--#include queue_now
 --#include job_rules
 --#include job_state
 local state = state_of(ARGV[1])
-if state == 'waiting' or state == 'running' then call('HSET', part('waiters'), ARGV[1], 1) end
+if state == 'waiting' or state == 'running' or state == 'blocked' then call('HSET', part('waiters'), ARGV[1], 1) end
 return {state, call('HGET', part('results'), ARGV[1]) or '', call('HGET', part('trail'), ARGV[1]) or ''}

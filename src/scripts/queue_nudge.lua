@@ -12,6 +12,7 @@ local call, key = redis.call, KEYS[4]
 local publish, channel = string.match(ARGV[1], '^(S?PUBLISH) %d+ %d+ %d+ %d+ %d+ (.+)$')
 if not publish then return redis.error_reply('LOCKSTEP_ARGUMENT rules') end
 --#include server_time
+--#include queue_now
 --#include queue_tell
 local first = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2]
 if call('EXISTS', KEYS[1], KEYS[2]) == 0 and not (first and first + 0 <= now) then return 0 end

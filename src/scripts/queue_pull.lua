@@ -49,7 +49,7 @@ if #tokens < want and name ~= '' then
     waits = 1
     look = wait_from_now(KEYS[10], name, math.min(look, soonest))
 end
-answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, now, math.max(look - now, 1), waits, table.concat(lost, ' '),
+answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, server_now, math.max(look - now, 1), waits, table.concat(lost, ' '),
                           table.concat(tokens, ' '))
 if forgot then limit_keys(dedup, recent) end
 remember(answer[1])

@@ -22,7 +22,7 @@ local memory = KEYS[9]
 --#include queue_entry
 --#include queue_keys
 --#include queue_tell
-if sequence == known then return {record, now} end
+if sequence == known then return {record, server_now} end
 local removed = call('LLEN', KEYS[2]) + call('ZCARD', KEYS[3]) + call('ZCARD', KEYS[4])
 call('UNLINK', KEYS[2], KEYS[3], KEYS[4])
 -- Only what is held keeps its key, and what is done for a while.
@@ -33,7 +33,8 @@ if call('EXISTS', KEYS[6]) == 1 then
         if size > 0 then kept[#kept + 1], kept[#kept + 2] = string.sub(entry, at, at + size - 1), id end
     end
     for _, name in ipairs(call('ZRANGE', KEYS[7], 0, -1)) do
-        kept[#kept + 1], kept[#kept + 2] = name, call('HGET', KEYS[6], name) or '-'
+        local done = call('HGET', KEYS[6], name)
+        if done then kept[#kept + 1], kept[#kept + 2] = name, done end
     end
     call('UNLINK', KEYS[6])
     in_chunks('HSET', KEYS[6], kept)
@@ -42,4 +43,4 @@ end
 local answer = string.format('%.0f %d', sequence, removed)
 remember(answer)
 if removed > 0 and was[4] then tell(KEYS[8], 'm', 1000) end
-return {answer, now}
+return {answer, server_now}

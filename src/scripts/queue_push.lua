@@ -3,7 +3,7 @@
   KEYS[2]  ready     list: items of priority 0
   KEYS[3]  ranked    sorted set: items of other priorities, the largest first
   KEYS[4]  later     sorted set: items that are put off, by the time when they are due
-  KEYS[5]  dedup     hash: keys of items, and which items have them
+  KEYS[5]  dedup     hash: keys of items, and which items have them; of those that are done also until when they count, behind a space
   KEYS[6]  recent    sorted set: keys of items that are done, and until when they count
   KEYS[7]  waiting   sorted set: who waits for items
   KEYS[8]  room      sorted set: who waits for room

@@ -24,9 +24,9 @@ local memory = KEYS[7]
 if ARGV[4] ~= 'back' and ARGV[4] ~= 'drop' then return refuse('what: back or drop') end
 --#include queue_entry
 --#include queue_tell
-if sequence == known then return {record, now} end
+if sequence == known then return {record, server_now} end
 local letters = call('XRANGE', KEYS[6], ARGV[5], ARGV[6], 'COUNT', 500)
-if #letters == 0 then return {ARGV[2] .. ' 0', now} end
+if #letters == 0 then return {ARGV[2] .. ' 0', server_now} end
 local ids, plain, ranked = {}, {}, {}
 for i, letter in ipairs(letters) do
     ids[i] = letter[1]
@@ -50,4 +50,4 @@ if call('XLEN', KEYS[6]) == 0 then call('DEL', KEYS[6]) end
 local answer = string.format('%.0f %d', sequence, #ids)
 remember(answer)
 if ARGV[4] == 'back' then tell(KEYS[4], 'r', math.min(#ids, 8)) end
-return {answer, now}
+return {answer, server_now}

@@ -3,10 +3,12 @@
   KEYS[2]  later  sorted set
   KEYS[3]  held   sorted set
   KEYS[4]  dead   stream
+  KEYS[5]  queue  hash
   Returns  {ready, later, held, dead, lane, its length, lane, ...}
 ]]
-local call, ready = redis.call, 0
+local call, key, ready = redis.call, KEYS[5], 0
 --#include server_time
+--#include queue_now
 local lanes, due = call('ZREVRANGE', KEYS[1], 0, -1, 'WITHSCORES'), call('ZCOUNT', KEYS[2], '-inf', now)
 local answer = {0, call('ZCARD', KEYS[2]) - due, call('ZCARD', KEYS[3]), call('XLEN', KEYS[4])}
 for i = 1, #lanes, 2 do

@@ -72,7 +72,7 @@ if #tokens < want then
     end
 end
 if want > 0 and waits == 0 then call('HDEL', key, 'w' .. lane) end
-answer[1] = string.format('%.0f %.0f %.0f %d %s\n%s\n%s', sequence, now, math.max(look - now, 1), waits, next_victim,
+answer[1] = string.format('%.0f %.0f %.0f %d %s\n%s\n%s', sequence, server_now, math.max(look - now, 1), waits, next_victim,
                           table.concat(lost, ' '), table.concat(tokens, ' '))
 if forgot then limit_keys(dedup, recent) end
 remember(answer[1])

@@ -16,10 +16,10 @@ local memory = KEYS[5]
 --#include queue_rules
 --#include server_time
 --#include queue_once
-if sequence == known then return {record, now} end
+if sequence == known then return {record, server_now} end
 local removed = call('LLEN', KEYS[2]) + call('ZCARD', KEYS[4])
 call('UNLINK', KEYS[2], KEYS[4])
 call('ZREM', KEYS[3], ARGV[4])
 local answer = string.format('%.0f %d', sequence, removed)
 remember(answer)
-return {answer, now}
+return {answer, server_now}

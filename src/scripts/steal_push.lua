@@ -26,7 +26,7 @@ for i = 6, #ARGV, 2 do entries[#entries + 1] = batch .. '-' .. (i - 4) / 2 .. ' 
 touch('l', batch)
 in_chunks('RPUSH', KEYS[2], entries)
 call('ZADD', KEYS[3], call('LLEN', KEYS[2]), ARGV[4])
-local done = string.format('%.0f %s %d %.0f', sequence, batch, #entries, now)
+local done = string.format('%.0f %s %d %.0f', sequence, batch, #entries, server_now)
 remember(done)
 local own = call('HGET', key, 'w' .. ARGV[4])
 if own then

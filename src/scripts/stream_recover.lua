@@ -11,6 +11,11 @@
 local call, group = redis.call, ARGV[1]
 local count = tonumber(ARGV[5])
 if not count or count < 1 or count > 1000 then return redis.error_reply('LOCKSTEP_ARGUMENT count: 1 to 1000') end
+-- Idle for no time at all: given just now, or later by a clock that was set back since. From now on, then, or it would be nobody's until that
+-- clock has caught up.
+for _, pending in ipairs(call('XPENDING', KEYS[1], group, ARGV[4], '+', 10 * count)) do
+    if pending[3] == 0 then call('XCLAIM', KEYS[1], group, pending[2], 0, pending[1], 'JUSTID') end
+end
 -- It looks at ten times as many at most, and drops those that are in the stream no more.
 local claimed = call('XAUTOCLAIM', KEYS[1], group, ARGV[2], ARGV[3], ARGV[4], 'COUNT', count)
 local found = {claimed[1]}

@@ -6,6 +6,7 @@
 //   LOCKSTEP_CHAOS_HISTORY=<file> where the history goes; kept. Otherwise it is kept only when something is wrong
 //   --gtest_filter=chaos.*        or one of them: chaos.standalone, chaos.sentinel, chaos.cluster, chaos.cluster_failover, chaos.quorum
 #include "checkers.hpp"
+#include "delivery_checkers.hpp"
 #include "run.hpp"
 #include "support/chaos_names.hpp"
 
@@ -45,7 +46,11 @@ std::string label(event const& one) {
     if (one.what == "ended") return one.note.empty() ? "ended" : "lost";
     if (one.what == "none") return one.note.empty() ? "none" : one.note;
     if (one.what == "changed") return one.note == "write" ? "upgraded" : "downgraded";
-    return one.what == "ask" || one.what == "sure" ? "" : one.what;
+    for (auto const* const asked : {"ask", "sure", "enqueue", "take", "ack", "add", "decide"}) {
+        if (one.what == asked) return "";
+    }
+    if (one.what == "enqueued" && one.n == 0) return "left out";
+    return one.what;
 }
 
 tally count(history const& all) {
@@ -78,6 +83,13 @@ void check(history const& all, promises const& given) {
     }
     expect_none(check_event(all, given), "event");
     expect_none(check_changes(all, given), "changes");
+    for (auto const* const kind : {"queue", "stream"}) expect_none(check_delivered(all, given, kind), "delivered");
+    expect_none(check_done(all, given), "done");
+    expect_none(check_possession(all, given), "possession");
+    expect_none(check_order(all, given, ordered_queue), "order");
+    expect_none(check_keys(all, given), "keys");
+    expect_none(check_entries(all, given), "entries");
+    expect_none(check_rate(all, given), "rate");
     expect_none(check_told(all), "told");
     expect_none(check_nothing_left(all), "left");
     auto const expected = make_error_code(errc::unavailable).message();
@@ -98,6 +110,10 @@ void expect_activity(tally counts, topology where, std::uint64_t seconds) {
     }
     EXPECT_GT(counts["event"]["woken"], seconds / 2) << "hardly any";
     EXPECT_GT(counts["barrier"]["passed"], seconds / 5) << "hardly any";
+    EXPECT_GT(counts["queue"]["acked"], seconds) << "hardly any";
+    EXPECT_GT(counts["stream"]["handled"], seconds) << "hardly any";
+    EXPECT_GT(counts["limit"]["allowed"], seconds) << "hardly any";
+    EXPECT_GT(counts["limit"]["refused"], seconds / 5) << "hardly any";
 }
 
 void run_chaos(topology where, char const* name, std::uint64_t usual_seconds) {

@@ -28,7 +28,7 @@ void ending::say(std::string const& what, std::string const& name, std::string c
     report_({.t = boot_ns(), .who = "end", .what = what, .name = name, .note = note});
 }
 
-possessions ending::take_all() const {
+possessions ending::take_all(crowd others) const {
     possessions all;
     auto const keep = [&](std::string const& name, std::optional<lease> held) {
         if (!held) return say("left", name, "it cannot be had any more");
@@ -48,7 +48,8 @@ possessions ending::take_all() const {
     }
     for (std::size_t i = 0; i < election_names; ++i) {
         auto const name = numbered("election", i);
-        auto leads = election{by_, name, {.priority = 1'000}}.try_campaign_for(10s);
+        // Before those who live; and behind the dead, who are found out when it is their turn.
+        auto leads = election{by_, name, {.priority = others == crowd::living ? 1'000 : 0}}.try_campaign_for(10s);
         if (leads) all.leaderships.push_back(std::move(*leads));
         if (!leads) say("left", name, "nobody can lead any more");
     }

@@ -20,12 +20,15 @@ struct possessions {
     std::vector<leadership> leaderships{};
 };
 
+/// Who may be in line.
+enum class crowd { living, dead };
+
 class ending {
 public:
     ending(world& where, std::function<void(event)> report);
 
     /// All that can be held, whole.
-    [[nodiscard]] possessions take_all() const;
+    [[nodiscard]] possessions take_all(crowd others) const;
     /// Arrives at the barriers and goes away, which breaks up meetings with the dead.
     void meet_nobody() const;
     /// Those that nobody has taken; and as many more as the dead in the queues would have had, which they must not keep.

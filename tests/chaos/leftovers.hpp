@@ -11,7 +11,8 @@
 namespace lockstep::chaos {
 
 /// What is there of clients that are connected, in fields of these kinds: o and p name who holds, w who waits.
-/// Without events where a failover may have forgotten that a waiter went: it stays in the queue until the next signal passes there.
+/// And names of those who wait at queues. Without these and events where a failover may have forgotten that a waiter went: it stays there
+/// until the next signal or item passes.
 std::vector<std::string> left_by_the_living(world& where, std::string_view fields, bool with_events);
 /// What is there that should not be when no client is connected any more.
 std::vector<std::string> leftovers(world& where);

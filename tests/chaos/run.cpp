@@ -1,5 +1,6 @@
 #include "run.hpp"
 
+#include "drain.hpp"
 #include "ending.hpp"
 #include "leftovers.hpp"
 #include "support/chaos_names.hpp"
@@ -94,16 +95,18 @@ history run::finish() {
     {
         // Everything is held here, so that they wait in vain and give up.
         ending const last{*world_, report};
-        auto const held = last.take_all();
+        auto const held = last.take_all(crowd::living);
         rest();
         expect_nothing([this] { return left_by_the_living(*world_, "w", !fails_over()); });
     }
     expect_nothing([this] { return left_by_the_living(*world_, "opw", !fails_over()); });
     part();
+    note("parted", "");
+    drain(*world_, report);
     {
         // Whatever the dead held has run out, and who comes then cleans up after them.
         ending const last{*world_, report};
-        auto const held = last.take_all();
+        auto const held = last.take_all(crowd::dead);
         last.meet_nobody();
         last.take_signals();
     }

@@ -54,7 +54,7 @@ struct follower {
         peer.send("GET /api/stream?seen=" + seen + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
     // The next message of the state.
-    json::value next(std::chrono::milliseconds timeout = 10s) {
+    json::value next(std::chrono::milliseconds timeout = 30s) {
         if (!peer.read_until("event: state", timeout)) return nullptr;
         auto const rest = peer.received().substr(peer.received().find("event: state"));
         auto const data = rest.find("data: ");

@@ -159,7 +159,7 @@ TEST_F(cli_run_loss, stops_what_the_command_started_too) {
 }
 
 TEST_F(cli_run_loss, gives_the_lock_back_after_the_longest_hold) {
-    auto program = begin_stubborn({"run", "--max-hold", "300ms", "--kill-after", "100ms", "x"});
+    auto program = begin_stubborn({"run", "--max-hold", "2s", "--kill-after", "100ms", "x"});
     EXPECT_EQ(program.wait()->code, 75);
     EXPECT_EQ(run({"run", "-w", "10", "x", "--", "true"}).code, 0);
 }

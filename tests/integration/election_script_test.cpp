@@ -50,6 +50,20 @@ TEST_F(election_scripts, read_no_priority_of_who_is_not_there) {
     EXPECT_EQ(highest(), 0) << "it let an offer lapse";
 }
 
+// A candidate that let an offer lapse because it had died would otherwise stand in line for as long as others stand for election.
+TEST_F(election_scripts, forget_a_suspect_that_is_not_there_once_somebody_else_was_heard) {
+    auto ear = server.connect();
+    ear.command({"SUBSCRIBE", "wake:alive"});
+    ear.command({"SUBSCRIBE", "wake:asleep"});
+    EXPECT_EQ(acquire("a.1"), "granted");
+    for (auto const* const hold : {"dead.1", "asleep.1", "alive.1"}) EXPECT_EQ(acquire(hold), "queued");
+    server.must({"HSET", "e", "m", " dead asleep "});
+    EXPECT_EQ(release("a.1"), "released");
+    EXPECT_EQ(server.must({"HGET", "e", "p"}).text, "alive.1");
+    EXPECT_FALSE(has("wdead.1"));
+    EXPECT_TRUE(has("wasleep.1")) << "it may wake up";
+}
+
 TEST_F(election_scripts, end_a_leadership_only_as_it_was_seen) {
     EXPECT_EQ(acquire("a.1"), "granted");
     auto const ends = server.must({"HGET", "e", "e"}).text;

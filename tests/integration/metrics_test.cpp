@@ -104,7 +104,7 @@ TEST_F(metrics_of_a_client, count_what_it_did_with_queues) {
     lockstep::metrics const metrics{by};
     EXPECT_EQ(scrape(metrics).value("lockstep_queue_enqueued_total{kind=\"queue\"}"), 0);
     {
-        queue<std::string> mine{by, "jobs", {.visibility = 100ms}};
+        queue<std::string> mine{by, "jobs", {.visibility = 2s}};
         mine.enqueue_many(std::vector<std::string>{"a", "b", "c"});
         mine.enqueue("d", {.key = "once"});
         EXPECT_FALSE(mine.enqueue("e", {.key = "once"}).is_new);

@@ -1,6 +1,9 @@
 // Jobs under faults: lost replies, killed and paused workers; and what workers promise besides.
 #include "jobs_support.hpp"
 
+#include <lockstep/circuit_breaker.hpp>
+#include <lockstep/rate_limiter.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,6 +39,65 @@ TEST_F(job_faults, a_job_whose_reply_is_lost_is_scheduled_once) {
     }
     EXPECT_EQ(jobs.counts("mail").waiting, 4);
     EXPECT_EQ(jobs.counts("mail").ever_added, 4);
+}
+
+TEST_F(job_faults, a_change_whose_reply_is_lost_is_made_once_and_says_so) {
+    job_client there{far, "name"};
+    auto const job = there.schedule("mail", text{"x"});
+    auto const other = there.schedule("mail", text{"y"});
+    EXPECT_TRUE(there.cancel(other.id)) << "the server knows the script";
+    proxy.drop_replies(1);
+    EXPECT_TRUE(there.cancel(job.id));
+    proxy.drop_replies(1);
+    EXPECT_TRUE(there.requeue(job.id));
+    EXPECT_EQ(proxy.counters().struck, 2U);
+    EXPECT_EQ(jobs.counts("mail").ever_cancelled, 2);
+    EXPECT_EQ(jobs.find(job.id)->state, job_state::waiting);
+}
+
+TEST_F(job_faults, a_job_that_comes_together_with_one_that_is_put_off_is_the_one_that_is_run) {
+    diary seen;
+    job_worker worker{near, "name", {.concurrency = 1}};
+    worker.handle<text>("mail", [&](text const& what) { seen.add(what); });
+    worker.start();
+    ASSERT_TRUE(eventually([&] { return server.must({"ZCARD", key("waiting")}).integer == 1; }));
+    client other{server.url()};
+    job_client by_other{other, "name"};
+    by_other.counts("mail");
+    std::vector<begun<scheduled>> both;
+    sync_wait(in_turn_of(other, [&] {
+        both.emplace_back(by_other.async_schedule("mail", text{"later"}, {.delay = 1h}));
+        both.emplace_back(by_other.async_schedule("mail", text{"now"}));
+        return true;
+    }));
+    auto const end = jobs.wait(both[1].get().id, 10s);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->state, job_state::completed);
+    EXPECT_THAT(seen.all(), testing::ElementsAre("now"));
+    EXPECT_EQ(jobs.find(both[0].get().id)->state, job_state::waiting);
+}
+
+TEST_F(job_faults, a_job_that_was_moved_gives_its_key_back_when_it_is_done) {
+    auto const job = jobs.schedule("mail", text{"x"}, {.delay = 1h, .key = "k"});
+    EXPECT_TRUE(jobs.move(job.id, 0ms));
+    EXPECT_FALSE(jobs.schedule("mail", text{"y"}, {.key = "k"}).is_new);
+    job_worker worker{near, "name"};
+    worker.handle<text>("mail", [](text const&) {});
+    worker.start();
+    ASSERT_TRUE(jobs.wait(job.id, 10s));
+    EXPECT_TRUE(jobs.schedule("mail", text{"y"}, {.key = "k"}).is_new);
+}
+
+TEST_F(job_faults, large_jobs_are_not_sent_in_a_message) {
+    job_worker worker{far, "name", {.concurrency = 1}};
+    worker.handle<text>("mail", [](text const& what) { return std::to_string(what.size()); });
+    worker.start();
+    ASSERT_TRUE(eventually([&] { return server.must({"ZCARD", key("waiting")}).integer == 1; }));
+    proxy.hold(direction::to_server);
+    auto const job = jobs.schedule("mail", text(100'000, 'x'));
+    EXPECT_EQ(jobs.counts("mail").running, 0);
+    proxy.heal();
+    EXPECT_EQ(jobs.wait(job.id, 10s)->result, "100000");
 }
 
 TEST_F(job_faults, jobs_are_completed_once_though_replies_are_lost) {
@@ -208,6 +270,42 @@ TEST_F(job_faults, a_type_that_nobody_schedules_does_not_keep_the_others_waiting
     worker.handle<text>("mail", [](text const&) {});
     worker.start();
     for (int i = 0; i < 50; ++i) ASSERT_TRUE(jobs.wait(jobs.schedule("mail", text{"x"}).id, 10s));
+}
+
+TEST_F(job_faults, a_type_with_a_limit_is_begun_no_more_often) {
+    rate_limiter limit{near, "mails", {.limit = 3, .per = 1h}};
+    job_worker worker{near, "name", {.concurrency = 5}};
+    std::atomic<int> runs{0};
+    worker.handle<text>("mail", [&](text const&) -> task<void> {
+        ++runs;
+        co_return;
+    }, {.limit = &limit});
+    worker.handle<text>("other", [](text const&) {});
+    worker.start();
+    std::vector<text> const many(10, "x");
+    jobs.schedule_many<text>("mail", many);
+    ASSERT_TRUE(eventually([&] { return runs == 3; }));
+    EXPECT_TRUE(jobs.wait(jobs.schedule("other", text{"x"}).id, 10s));
+    EXPECT_FALSE(eventually([&] { return runs > 3; }, 100ms));
+    worker.stop();
+    EXPECT_EQ(jobs.counts("mail").waiting, 7) << "what waited for its turn was given back";
+    EXPECT_EQ(jobs.counts("mail").ever_completed, 3);
+}
+
+TEST_F(job_faults, a_type_whose_circuit_is_open_is_not_begun) {
+    circuit_breaker circuit{near, "mails", {.failure_threshold = 2, .recovery_timeout = 300ms}};
+    job_worker worker{near, "name", {.concurrency = 1}};
+    std::atomic<int> runs{0};
+    worker.handle<text>("mail", [&](text const&) {
+        if (++runs <= 2) throw std::runtime_error("the mail server is away");
+    }, {.breaker = &circuit});
+    worker.start();
+    auto const job = jobs.schedule("mail", text{"x"}, {.attempts = 10, .backoff = 1ms});
+    ASSERT_TRUE(eventually([&] { return circuit.state().state == lockstep::circuit::open; }));
+    auto const end = jobs.wait(job.id, 20s);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->state, job_state::completed);
+    EXPECT_EQ(jobs.find(job.id)->failures.size(), 2) << "while it was open there was no try";
 }
 
 TEST_F(job_faults, a_worker_goes_on_after_the_server_was_away) {

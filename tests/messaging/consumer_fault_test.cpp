@@ -1,6 +1,7 @@
 // Consumers among killed processes, lost replies, cut connections and failovers: nothing acknowledged is lost.
 #include "consumer_support.hpp"
 #include "support/child_process.hpp"
+#include "support/clock_file.hpp"
 #include "support/cluster.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/key_slot.hpp"
@@ -127,6 +128,20 @@ TEST_F(consumer_faults, a_restart_of_the_server_with_its_data_loses_nothing) {
     }
     EXPECT_TRUE(eventually([&] { return done.different() == 300; })) << done.different();
     EXPECT_TRUE(eventually([&] { return pending_at(lasting) == 0; }));
+}
+
+TEST(consumer_and_clocks, entries_of_the_dead_are_taken_over_although_the_servers_clock_was_set_back) {
+    ledger_of_work done;
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
+    client by{server.url()};
+    stream from{by, "name"};
+    from.create_group("g");
+    from.add_value(std::string{"x"});
+    EXPECT_EQ(from.read_group("g", "dead").size(), 1U);
+    clock.step(-1h);
+    consumer living{by, "name", [&](delivery const& what) { done.note(what.as<std::string>()); }, {.group = "g", .idle_limit = 300ms}};
+    EXPECT_TRUE(eventually([&] { return done.times("x") == 1 && pending_at(server) == 0; }));
 }
 
 class consumer_crash : public consumer_faults, public testing::WithParamInterface<char const*> {};

@@ -242,6 +242,17 @@ TEST_F(queue_care, keys_are_forgotten_in_time_although_the_queue_was_forgotten_m
     EXPECT_EQ(server.must({"EXISTS", queue_key + ":recent"}).integer, 0);
 }
 
+// Both expire at a time, but a clock that is set back can bring back one of them.
+TEST_F(queue_care, a_key_does_not_count_for_ever_because_the_list_of_those_that_are_done_is_gone) {
+    here.enqueue("a", {.key = "a", .key_window = 200ms});
+    here.enqueue("b", {.delay = 1h, .key = "b"});
+    EXPECT_THAT(drain(here), ElementsAre("a"));
+    EXPECT_FALSE(here.enqueue("c", {.key = "a"}).is_new);
+    server.must({"DEL", queue_key + ":recent"});
+    EXPECT_TRUE(eventually([&] { return here.enqueue("d", {.key = "a"}).is_new; }));
+    EXPECT_FALSE(here.enqueue("e", {.key = "a"}).is_new) << "while that one is there";
+}
+
 TEST_F(queue_care, who_waits_for_room_hears_of_it_however_short_the_retention_is) {
     texts bounded{near, "name", {.max_length = 1, .retention = 1s}};
     bounded.enqueue("x");

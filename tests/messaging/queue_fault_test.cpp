@@ -1,5 +1,6 @@
 // Queues under faults: lost replies, cuts, killed consumers, failovers.
 #include "queue_support.hpp"
+#include "support/clock_file.hpp"
 
 #include "support/key_slot.hpp"
 
@@ -349,6 +350,34 @@ TEST_P(queue_killed, an_item_of_a_killed_consumer_comes_back_unless_it_was_ackno
     }
     EXPECT_FALSE(here.try_dequeue());
     EXPECT_EQ(leftovers(server), std::vector{queue_key});
+}
+
+// The queue's own time stands still then, and goes on.
+TEST(queue_and_clocks, what_comes_by_itself_is_not_late_when_the_servers_clock_is_set_back) {
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
+    client by{server.url()};
+    queue_options const how{.visibility = 300ms, .renew = false};
+    queue<std::string> silent{by, "name", how};
+    queue<std::string> other{by, "name", how};
+    silent.enqueue("lent");
+    auto const lent = silent.dequeue(10s);
+    ASSERT_TRUE(lent);
+    silent.enqueue("put off", {.delay = 300ms});
+    clock.step(-1h);
+    std::vector<std::string> found;
+    for (int i = 0; i < 2; ++i) {
+        auto got = other.dequeue(20s);
+        ASSERT_TRUE(got) << "an hour late";
+        found.push_back(got->value());
+        got->ack();
+    }
+    EXPECT_THAT(found, testing::UnorderedElementsAre("lent", "put off"));
+    silent.enqueue("once more", {.delay = 10min});
+    EXPECT_EQ(silent.counts().delayed, 1);
+    clock.step(11min);
+    EXPECT_EQ(silent.counts().ready, 1);
+    EXPECT_TRUE(other.dequeue(20s));
 }
 
 TEST(queue_with_sentinel, goes_on_after_a_failover) {

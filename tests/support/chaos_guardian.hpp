@@ -39,7 +39,14 @@ public:
     /// Uses what `held` guards, for a moment or for longer than it lasts without renewals.
     template <class Held>
     void guard(Held const& held, std::string const& mode = {}) {
-        guard([&] { return held.valid(); }, held.stop_token(), mode);
+        auto const valid = [&] {
+            if constexpr (requires { held.is_valid(); }) {
+                return held.is_valid();
+            } else {
+                return held.valid();
+            }
+        };
+        guard(valid, held.stop_token(), mode);
     }
 
 private:

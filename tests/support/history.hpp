@@ -19,6 +19,12 @@
 // of barriers:
 //   arrive, then passed, broken, gave_up (in vain), failed (it did not arrive) or unknown; settled: it is not counted any more
 //   completed  by the last to arrive, before anybody goes on
+// of queues; note is the value, no two are the same, and its key stands behind an @:
+//   enqueue, then enqueued (n is 1 if it is new, 0 if it was left out because of its key), refused (there is no room) or unknown
+//   take, then processed (n: which delivery), none or failed; sure as above; then ack and acked, lost (it is not its own any more) or unknown,
+//   or nacked, dropped or late (not its own any more, and not done). parted: all workers have ended
+// of streams: add, then added (fence and n are its id) or unknown; processed when the handler begins, handled when it ends well
+// of limits: decide, then allowed (n: how much) or refused
 #pragma once
 
 #include <cstdint>

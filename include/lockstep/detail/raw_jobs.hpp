@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -17,6 +18,10 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+namespace lockstep {
+class job_flow;
+}
 
 namespace lockstep::detail {
 
@@ -29,6 +34,7 @@ public:
     raw_jobs(client& by, std::string_view name);
 
     task<std::vector<scheduled>> async_schedule(std::string_view type, std::vector<std::string> payloads, job_options const& how);
+    task<std::map<std::string, std::string, std::less<>>> async_add_flow(job_flow const& flow);
     task<bool> async_change(std::string_view what, std::string_view id, std::chrono::milliseconds delay, std::int32_t priority);
     task<std::optional<job_info>> async_find(std::string_view id);
     task<std::vector<job_info>> async_list(std::string_view type, job_state state, std::size_t from, std::size_t most);
@@ -57,6 +63,10 @@ public:
     std::chrono::system_clock::time_point due() const noexcept;
     bool is_valid() const noexcept;
     std::stop_token stop_token() const noexcept;
+    std::vector<std::string> const& parents() const noexcept;
+    /// Nothing: that parent did not complete, or is forgotten.
+    task<std::optional<std::string>> async_parent_result(std::string_view id);
+    void require_blocking() const;
     void progress(std::string text);
     task<void> async_progress(std::string text);
 

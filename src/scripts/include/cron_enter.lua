@@ -6,12 +6,16 @@ local desks = {}
 local function desk_of(type)
     if desks[type] then return desks[type] end
     local queue = base .. ':q:' .. type
-    local was = call('HMGET', queue, 'v', 'l', 'x')
+    local was = call('HMGET', queue, 'v', 'l', 'x', 's', 'c')
     if was[1] ~= format and (was[1] or call('EXISTS', queue) == 1) then return nil end
     local parts = {}
     for i, name in ipairs({'ready', 'ranked', 'waiting', 'dedup', 'recent', 'records', 'stats'}) do parts[i] = queue .. ':' .. name end
     call('EXISTS', unpack(parts))
-    desks[type] = {queue = queue, is_new = not was[2], ends = tonumber(was[3] or 0), batch = string.format('%.0f', math.max((was[2] or 0) + 1, us)),
+    -- The queue's own time, as in queue_once.
+    local ahead, latest = tonumber(was[4] or 0), tonumber(was[5] or 0)
+    local set_back = math.max(latest - now - ahead, 0)
+    desks[type] = {queue = queue, is_new = not was[2], ends = tonumber(was[3] or 0), now = now + ahead + set_back,
+                   ahead = set_back > 0 and string.format('%.0f', ahead + set_back), batch = string.format('%.0f', math.max((was[2] or 0) + 1, us)),
                    count = 0, plain = {}, ranked = {}, records = {}, keys = {}, news = {}}
     return desks[type]
 end
@@ -19,9 +23,8 @@ end
 -- The id of the job; of the one that has its key already, if there is one.
 local function enter(desk, priority, window, options, name, payload)
     if name ~= '' then
-        local twin = desk.keys[name] or call('HGET', desk.queue .. ':dedup', name)
-        local until_ms = twin and not desk.keys[name] and call('ZSCORE', desk.queue .. ':recent', name)
-        if twin and not (until_ms and until_ms + 0 <= now) then return twin end
+        local twin, until_ms = string.match(desk.keys[name] or call('HGET', desk.queue .. ':dedup', name) or '', '^(%S+) ?(%d*)$')
+        if twin and not (until_ms ~= '' and until_ms + 0 <= desk.now) then return twin end
     end
     desk.count = desk.count + 1
     local id, is_plain = desk.batch .. '-' .. desk.count, priority == '0' and name == ''
@@ -34,16 +37,17 @@ local function enter(desk, priority, window, options, name, payload)
         table.insert(desk.ranked, order_of(id) .. ' ' .. entry)
     end
     table.insert(desk.records, id)
-    table.insert(desk.records, string.format('w 0 %.0f %d ', now, #name) .. options .. '\n' .. name .. payload)
+    table.insert(desk.records, string.format('w 0 %.0f %d %s ', desk.now, #name, window) .. options .. '\n' .. name .. payload)
     table.insert(desk.news, 'added ' .. id)
     return id
 end
 
 local function put(desk, type, types)
     local queue, kept = desk.queue, math.max(2 * retention, 300000)
-    call('HSET', queue, 'l', desk.batch)
-    if desk.ends - now < kept / 2 then
-        call('HSET', queue, 'v', format, 'x', string.format('%.0f', now + kept))
+    call('HSET', queue, 'l', desk.batch, 'c', string.format('%.0f', desk.now))
+    if desk.ahead then call('HSET', queue, 's', desk.ahead) end
+    if desk.ends - desk.now < kept / 2 then
+        call('HSET', queue, 'v', format, 'x', string.format('%.0f', desk.now + kept))
         call('PEXPIRE', queue, kept)
     end
     if desk.is_new then call('ZADD', types, 0, type) end

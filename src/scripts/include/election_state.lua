@@ -41,7 +41,9 @@ local function pass_on()
         local name = string.match(id, '^[^.]+')
         if id == hold then
             chosen, heard = one, silent[1] and listeners(name) or 1
-        elseif not is_suspect(name) then
+        elseif is_suspect(name) then
+            if listeners(name) == 0 then silent[#silent + 1] = one end
+        else
             heard = tell(name, id)
             if heard ~= 0 then chosen = one else silent[#silent + 1] = one end
         end

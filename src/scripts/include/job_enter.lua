@@ -2,14 +2,22 @@
 local records = {}
 
 local function mark_of() return '' end
-local function entered(id, payload, name)
+local function entered(id, payload, name, window)
     local options, at = string.match(payload, '^([^\n]*\n)()')
-    records[#records + 1], records[#records + 2] = id, string.format('w 0 %.0f %d ', now, #name) .. options .. name .. string.sub(payload, at)
+    records[#records + 1], records[#records + 2] = id, string.format('w 0 %.0f %d %d ', now, #name, window) .. options .. name .. string.sub(payload, at)
     news[#news + 1] = 'added ' .. id
     return '0 0'
 end
 -- What its worker gets: the entry, and the record behind it.
-local function shown(entry, to)
-    call('HSET', part('running'), records[1], string.format('1 %.0f %s', now, to))
-    return entry .. '\n' .. records[2]
+local function shown(entry)
+    local id = open(entry)
+    for i = 1, #records, 2 do
+        if records[i] == id then return entry .. '\n' .. records[i + 1] end
+    end
+end
+-- It was sent to somebody who heard it.
+local function begun(entry, to)
+    local id = open(entry)
+    call('HSET', part('running'), id, string.format('1 %.0f %s', now, to))
+    news[#news + 1] = 'started ' .. id
 end

@@ -1,15 +1,19 @@
 -- What a job is besides an item of the queue of its type. Needs call and key, which is the hash of that queue.
---   records    hash: id -> '<state> <generation> <created_ms> <size of its key> <options>\n<its key><payload>'; w: to be run, x: cancelled
+--   records    hash: id -> '<state> <generation> <created_ms> <size of its key> <its window, ms> <options>[\t<parents>]\n<its key><payload>'; w: to be run,
+--              x: cancelled
 --   running    hash: id -> '<delivery> <since_ms> <worker>'; counts while that delivery is held
 --   completed, failed, cancelled   sorted sets: ids by the time, ms, when they ended
 --   results    hash: id -> what it returned    progress  hash: id -> how far it is
 --   trail      hash: id -> '<ms> <delivery> <worker>\t<reason>\n' for each attempt that failed
+--   links, blocked   jobs that wait for others: job_sides.lua
 --   stats      hash: what -> how many           waiters   hash: id -> 1, somebody waits for its end
 -- An entry in the queue has '<generation> <failures>' as its payload, and counts if the record has that generation and is to be run. Deliveries of
--- generation g are numbered from g * 1,000,000 on, so that no two have the same token.
+-- generation g are numbered from g * 1,000,000 on (g up to 2,000, then again), so that no two have the same token.
 local function part(name) return key .. ':' .. name end
 
 local news, tally, finished, outcomes, stopped = {}, {}, {completed = {}, failed = {}, cancelled = {}}, {}, {}
+-- Those that ended, where others may wait for them: all whose id has an f, or all.
+local linked, has_heirs = {}, false
 
 local function add_up(what, n) tally[what] = (tally[what] or 0) + n end
 
@@ -19,6 +23,35 @@ local function end_job(state, id, text)
     stopped[#stopped + 1] = id
     if text ~= '' then outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, text end
     news[#news + 1] = state .. ' ' .. id
+    if has_heirs or string.find(id, 'f', 1, true) then linked[#linked + 1] = {id, state} end
+end
+
+-- Of jobs that are to be forgotten, those that may be: the results of the others are wanted by children that have not completed. These
+-- are put behind the rest.
+local function keep_awaited(state, gone)
+    local links, base, kept, free, fields, dropped = part('links'), string.match(key, '^(.*:q:)'), {}, {}, {}, {}
+    local function is_awaited(names)
+        local all = {}
+        for type, id in string.gmatch(names, '([^/ ]+)/(%S+)') do all[#all + 1] = {base .. type, id} end
+        for i = #all, 1, -1 do
+            local q, id = all[i][1], all[i][2]
+            if call('HEXISTS', q .. ':records', id) == 1 and not call('ZSCORE', q .. ':completed', id) then return true end
+        end
+    end
+    for i, id in ipairs(gone) do fields[i] = 'k' .. id end
+    local children = call('HMGET', links, unpack(fields))
+    for i, id in ipairs(gone) do
+        if state == 'completed' and children[i] and is_awaited(children[i]) then
+            kept[#kept + 1], kept[#kept + 2] = now, id
+        else
+            free[#free + 1] = id
+            for _, letter in ipairs({'k', 'o'}) do dropped[#dropped + 1] = letter .. id end
+        end
+    end
+    in_chunks('ZADD', part(state), kept)
+    in_chunks('HDEL', links, dropped)
+    if has_heirs and call('EXISTS', links) == 0 then call('HDEL', key, 'h') end
+    return free
 end
 
 -- Forgets what ended long ago, or before so many others.
@@ -29,13 +62,22 @@ local function trim(state, most, age)
         local extra = call('ZCARD', set) - most
         if extra > 0 then gone = call('ZRANGE', set, 0, math.min(extra, 500) - 1) end
     end
+    if #gone > 0 and call('EXISTS', part('links')) == 1 then gone = keep_awaited(state, gone) end
     if #gone == 0 then return end
     call('ZREM', set, unpack(gone))
     for _, name in ipairs({'records', 'results', 'trail', 'progress'}) do call('HDEL', part(name), unpack(gone)) end
 end
 
--- Writes what was gathered. keep: '<completed> <their age, ms> <failed> <their age, ms>'. Its last step may fail, so it comes last.
+local function forget_old(keep)
+    local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
+    trim('completed', completed, age)
+    trim('failed', failed, failed_age)
+    trim('cancelled', failed, failed_age)
+end
+
+-- Writes what was gathered. keep: '<completed> <their age, ms> <failed and cancelled> <their age, ms>'. Its last step may fail, so it comes last.
 local function commit_jobs(keep)
+    local is_time = false  -- to forget some
     for state, list in pairs(finished) do
         if #list > 0 then
             in_chunks('ZADD', part(state), list)
@@ -46,12 +88,9 @@ local function commit_jobs(keep)
     in_chunks('HSET', part('results'), outcomes)
     for what, n in pairs(tally) do
         local total = call('HINCRBY', part('stats'), what, n)
-        local is_time = total % 64 < n
-        if is_time and finished[what] and keep then
-            local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
-            if what == 'completed' then trim(what, completed, age) else trim(what, failed, failed_age) end
-        end
+        is_time = is_time or (finished[what] and total % 64 < n)
     end
+    if is_time and keep then forget_old(keep) end
     if #stopped > 0 and call('EXISTS', part('waiters')) == 1 then
         for state, list in pairs(finished) do
             for i = 2, #list, 2 do

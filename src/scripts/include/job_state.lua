@@ -6,6 +6,10 @@ local function state_of(id)
         local at = call('ZSCORE', part(state), id)
         if at then return state, at, text end
     end
+    if string.find(id, 'f', 1, true) then
+        local at = call('ZSCORE', part('blocked'), id)
+        if at then return 'blocked', at, text end
+    end
     local delivery, since = string.match(call('HGET', part('running'), id) or '', '^(%d+) (%d+)')
     local token = delivery and id .. '.' .. delivery
     local ends = token and call('ZSCORE', held, token)

@@ -6,17 +6,15 @@ local plain, ranked, later, keys, twins, accepted, earliest = {}, {}, {}, {}, {}
 
 local function twin_of(name)
     if keys[name] then return keys[name] end
-    local id = call('HGET', dedup, name)
-    if not id then return end
-    local until_ms = call('ZSCORE', recent, name)
-    return not (until_ms and until_ms + 0 <= now) and id or nil
+    local id, until_ms = string.match(call('HGET', dedup, name) or '', '^(%S+) ?(%d*)$')
+    return id and not (until_ms ~= '' and until_ms + 0 <= now) and id or nil
 end
 
 for i = 1, count do
     local options, payload = ARGV[3 + 2 * i], ARGV[4 + 2 * i]
     local at, delay, priority, window, name = string.match(options, '^(@?)(%d+) (%-?%d+) (%d+) (.*)$')
     if options ~= '' and not delay then return refuse('options: <delay_ms or @time_ms> <priority> <window_ms> <key>') end
-    if at == '@' then delay = math.max(delay - now, 0) end
+    if at == '@' then delay = math.max(delay - server_now, 0) end
     local twin = name and name ~= '' and twin_of(name)
     if twin then
         twins[#twins + 1] = ' ' .. i .. '=' .. twin
@@ -27,10 +25,10 @@ for i = 1, count do
         room = room - 1
         local id = batch .. '-' .. i .. mark_of(payload)
         if options == '' then
-            plain[#plain + 1] = id .. ' 0\n' .. entered(id, payload, '')
+            plain[#plain + 1] = id .. ' 0\n' .. entered(id, payload, '', 0)
         else
             if name ~= '' then id, keys[name] = id .. 'd', id .. 'd' end
-            payload = entered(id, payload, name)
+            payload = entered(id, payload, name, window)
             local entry = id .. ' 0 ' .. priority .. ' ' .. window .. ' ' .. #name .. '\n' .. name .. payload
             if delay + 0 > 0 then
                 earliest = math.min(earliest, now + delay)

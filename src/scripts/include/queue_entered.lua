@@ -18,7 +18,7 @@ if next(keys) then
     call('PERSIST', dedup)
     call('PERSIST', recent)
 end
-local done = string.format('%.0f %s %d %.0f%s', sequence, batch, accepted, now, table.concat(twins))
+local done = string.format('%.0f %s %d %.0f%s', sequence, batch, accepted, server_now, table.concat(twins))
 remember(done)
 if to then told = send_offer() end
 if #plain + #ranked > 0 then told = tell(KEYS[7], 'r', math.min(#plain + #ranked / 2, 8)) end

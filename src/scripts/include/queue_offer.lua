@@ -1,7 +1,7 @@
 -- One item that comes to a queue where nobody has to wait for it: the first who waits gets it in the message, leased for a moment, and says soon
 -- that it has it. Who waits under a name with '+' takes that. Needs queue_rules, now, plain, ranked, and as locals held and items.
 local to, offer, token = nil, plain[1], nil
-if #plain == 1 and #ranked == 0 and #offer <= 4096 and lease > 0 and most_deliveries > 1 and call('EXISTS', KEYS[2], KEYS[3]) == 0 then
+if #plain == 1 and #ranked == 0 and #shown(offer) <= 4096 and lease > 0 and most_deliveries > 1 and call('EXISTS', KEYS[2], KEYS[3]) == 0 then
     to = call('ZRANGE', KEYS[7], 0, 0)[1]
     if to and string.byte(to) ~= 43 then to = nil end
 end
@@ -17,9 +17,10 @@ end
 
 -- How many heard it. May fail, so it comes last.
 local function send_offer()
-    local heard = redis.pcall(publish, channel .. to, string.format('o%.0f %d %s\n', now, moment, token) .. shown(offer, to))
+    local heard = redis.pcall(publish, channel .. to, string.format('o%.0f %d %s\n', server_now, moment, token) .. shown(offer))
     if type(heard) == 'number' and heard > 0 then
         call('HDEL', key, 't')
+        begun(offer, to)
         return 1
     end
     call('ZREM', held, token)

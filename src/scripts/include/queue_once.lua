@@ -6,17 +6,27 @@ local record = call('GET', memory)
 local known = record and tonumber(string.match(record, '^%d+')) or 0
 if sequence < known or (sequence > known and now > deadline) then return {'late', now} end
 
+-- From here on `now` is the queue's own time: it stands still when the server's clock is set back, or what lies with the dead and what is put
+-- off would come that much later.
+local server_now, ahead, latest = now, tonumber(was[8] or 0), tonumber(was[9] or 0)
+now = now + ahead
+local is_back = now < latest
+if is_back then ahead, now = ahead + latest - now, latest end
+
 local function remember(text) call('SET', memory, text, 'PX', 120000) end
 
 -- The hash itself stays for the retention, at most twice that, so that it is moved seldom; and longer than those who wait are silent.
 local function touch(...)
     local fields, kept = {...}, math.max(2 * retention, 300000)
     local is_old = not was[3] or was[3] - now < kept / 2
+    local function add(name, value) fields[#fields + 1], fields[#fields + 2] = name, value end
     if is_old then
-        local n = #fields
-        fields[n + 1], fields[n + 2], fields[n + 3], fields[n + 4] = 'v', format, 'x', string.format('%.0f', now + kept)
+        add('v', format)
+        add('x', string.format('%.0f', now + kept))
     end
+    if is_back then add('s', string.format('%.0f', ahead)) end
     if #fields == 0 then return end
+    add('c', string.format('%.0f', now))
     call('HSET', key, unpack(fields))
     if is_old then call('PEXPIRE', key, kept) end
 end
@@ -24,5 +34,5 @@ end
 -- A lease that ends then, or something that is due: 'n' is not later.
 local calm = tonumber(was[7])
 local function lower(when)
-    if calm and when < calm then call('HSET', key, 'n', string.format('%.0f', when)) end
+    if calm and when < calm then call('HSET', key, 'n', string.format('%.0f', when), 'c', string.format('%.0f', now)) end
 end

@@ -2,3 +2,4 @@
 local function mark_of() return '' end
 local function entered(_, payload) return payload end
 local function shown(entry) return entry end
+local function begun() end

@@ -3,11 +3,12 @@ local front, back, soonest, forgot = {}, {}, 1e15, false  -- soonest: when the f
 
 -- Nobody needs its key any more, but for the window after it.
 local function forget_key(entry)
-    local _, _, _, at, _, window, size = open(entry)
+    local id, _, _, at, _, window, size = open(entry)
     if size == 0 then return end
     local name = string.sub(entry, at, at + size - 1)
     forgot = true
     if window > 0 then
+        call('HSET', dedup, name, string.format('%s %.0f', id, now + window))
         call('ZADD', recent, now + window, name)
         if not was[5] then call('HSET', key, 'k', 1) end
     else
@@ -82,6 +83,6 @@ local function settle(held, items)
         if call('EXISTS', recent) == 0 then call('HDEL', key, 'k') else call('HSET', key, 'k', 1) end
     end
     calm = math.min(tonumber(first or 1e15), tonumber(due or 1e15))
-    call('HSET', key, 'n', string.format('%.0f', calm))
+    call('HSET', key, 'n', string.format('%.0f', calm), 'c', string.format('%.0f', now))
     return calm
 end

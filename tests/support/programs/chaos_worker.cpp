@@ -7,9 +7,13 @@
 // To add a primitive: a function of support/chaos_holder.cpp or one of its neighbours, called by work().
 #include "support/chaos_actor.hpp"
 #include "support/chaos_candidate.hpp"
+#include "support/chaos_chronicler.hpp"
+#include "support/chaos_courier.hpp"
+#include "support/chaos_guest.hpp"
 #include "support/chaos_holder.hpp"
 #include "support/chaos_meeter.hpp"
 #include "support/chaos_quorum_holder.hpp"
+#include "support/chaos_staff.hpp"
 
 #include <lockstep/client.hpp>
 #include <lockstep/log.hpp>
@@ -41,8 +45,11 @@ void work(actor self, lockstep::client& by, std::atomic<bool> const& stop) {
     holder holds{self, by};
     meeter meetings{self, by};
     candidate candidacies{self, by};
+    courier errands{self, by};
+    chronicler entries{self, by};
+    guest visits{self, by};
     keep_doing(self, stop, [&] {
-        auto const kind = self.below(46);
+        auto const kind = self.below(78);
         if (kind < 9) return holds.use_mutex();
         if (kind < 15) return holds.use_semaphore();
         if (kind < 21) return holds.use_shared();
@@ -50,6 +57,10 @@ void work(actor self, lockstep::client& by, std::atomic<bool> const& stop) {
         if (kind < 32) return meetings.wait_for_event();
         if (kind < 37) return meetings.use_barrier();
         if (kind < 43) return candidacies.use_election();
+        if (kind < 53) return errands.enqueue();
+        if (kind < 64) return errands.take();
+        if (kind < 69) return entries.add();
+        if (kind < 75) return visits.ask_for_admission();
         holds.adopt();
     });
 }
@@ -59,6 +70,11 @@ void work(actor self, lockstep::redlock_nodes const& nodes, std::atomic<bool> co
     candidate candidacies{self, nodes};
     keep_doing(self, stop, [&] { return self.one_in(3) ? candidacies.use_election() : holds.use_redlock(); });
 }
+
+std::unique_ptr<staff> employ(lockstep::client& by, std::string const& referee, std::string const& who, std::uint64_t seed) {
+    return std::make_unique<staff>(by, referee, who, seed);
+}
+std::unique_ptr<staff> employ(lockstep::redlock_nodes const&, std::string const&, std::string const&, std::uint64_t) { return nullptr; }
 
 std::vector<std::string> parts_of(std::string const& list) {
     std::vector<std::string> found;
@@ -72,6 +88,7 @@ template <class By>
 bool work_until_told(By& by, std::string const& referee, std::string const& who, std::uint64_t seed, unsigned threads) {
     std::atomic<bool> stop{false};
     std::atomic<bool> failed{false};
+    auto employed = employ(by, referee, who, seed + threads);
     std::vector<std::thread> all;
     for (unsigned i = 0; i < threads; ++i) {
         all.emplace_back([&, i] {
@@ -87,6 +104,7 @@ bool work_until_told(By& by, std::string const& referee, std::string const& who,
     std::getline(std::cin, line);
     stop = true;
     for (auto& one : all) one.join();
+    employed.reset();
     std::cout << "idle" << std::endl;
     std::getline(std::cin, line);
     return !failed;

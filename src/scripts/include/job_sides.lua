@@ -1,0 +1,105 @@
+-- Jobs of the same name, of any type, for what concerns several of them at once. Needs job_rules, queue_rules, queue_entry and now.
+--   links    hash of a type, for jobs with an f in their id, and for those that such jobs wait for:
+--     k<id>  '<type>/<id> ...': its children
+--     o<id>  '<state> <pending> <bad> <policy> <when> <priority>': it has parents, of which so many have not ended and so many failed or were
+--            cancelled. State: b (blocked), d (ended because of them), - (neither). Policy when one is bad: f (it fails), s (skipped), g (goes on)
+--   blocked  sorted set of a type: ids of jobs that wait for others, by the time, ms
+local base, here = string.match(key, '^(.*):q:([^:]+)$')
+local sides = {}
+
+local function side_of(type)
+    if not sides[type] then
+        local q = base .. ':q:' .. type
+        sides[type] = {type = type, q = q, links = q .. ':links', nodes = {}, blocked = {}, ended = {}, ready = {}, ranked = {}, later = {},
+                       earliest = 1e15, news = {}, tally = {}}
+    end
+    return sides[type]
+end
+
+local function add_up_at(one, what, n) one.tally[what] = (one.tally[what] or 0) + n end
+
+-- To be run: at once, or then.
+local function enter(one, id, generation, when, priority)
+    local more = priority + 0 ~= 0 and ' ' .. priority .. ' 0 0' or ''
+    local entry = string.format('%s %d%s\n%d 0', id, generation % 2000 * 1000000, more, generation)
+    local at = string.byte(when) == 64 and tonumber(string.sub(when, 2)) or now + when
+    if at > now then
+        one.later[#one.later + 1], one.later[#one.later + 2] = string.format('%.0f', at), entry
+        one.earliest = math.min(one.earliest, at)
+    elseif more ~= '' then
+        one.ranked[#one.ranked + 1], one.ranked[#one.ranked + 2] = -priority, order_of(id) .. ' ' .. entry
+    else
+        one.ready[#one.ready + 1] = entry
+    end
+end
+
+-- It has ended without anybody's work.
+local function close(one, id, state, why)
+    local trail = call('HGET', one.q .. ':trail', id) or ''
+    call('HSET', one.q .. ':trail', id, string.sub(trail, -16000) .. string.format('%.0f 0 -\t%s\n', now, why))
+    one.ended[id] = state
+    one.news[#one.news + 1] = state .. ' ' .. id
+    add_up_at(one, state, 1)
+end
+
+-- As tell() and tell_time() in the queue of this type.
+local function wake(one, most)
+    local told = 0
+    while told < most do
+        local first = call('ZPOPMIN', one.q .. ':waiting')[1]
+        if not first then break end
+        if redis.pcall(publish, channel .. first, 'r') ~= 0 then told = told + 1 end
+    end
+    if told > 0 then call('HDEL', one.q, 't') end
+end
+local function wake_then(one)
+    local calm, heard = tonumber(call('HGET', one.q, 'n') or nil), 0
+    if calm and one.earliest < calm then call('HSET', one.q, 'n', string.format('%.0f', one.earliest)) end
+    for _, name in ipairs(call('ZRANGE', one.q .. ':waiting', 0, 31)) do
+        if redis.pcall(publish, channel .. name, string.format('d%.0f', one.earliest - now)) ~= 0 then heard = heard + 1 end
+        if heard == 2 then break end
+    end
+end
+
+-- Writes what was gathered. Returns how many can be run now of the type of this queue, and when the next one can be; others' workers are told.
+local function commit_sides(is_taking)
+    for type, one in pairs(sides) do
+        local set, inside, outside, gone = {}, {}, {}, {}
+        local function append(list, ...)
+            for _, value in ipairs({...}) do list[#list + 1] = value end
+        end
+        for id, node in pairs(one.nodes) do
+            if node and node.changed then
+                append(set, 'o' .. id, string.format('%s %d %d %s %s %s', node.state, node.pending, node.bad, node.policy, node.when, node.priority))
+            end
+        end
+        in_chunks('HSET', one.links, set)
+        for id, is in pairs(one.blocked) do
+            if is then append(inside, string.format('%.0f', now), id) else append(outside, id) end
+        end
+        in_chunks('ZADD', one.q .. ':blocked', inside)
+        in_chunks('ZREM', one.q .. ':blocked', outside)
+        local lists = {completed = {}, failed = {}, cancelled = {}}
+        for id, state in pairs(one.ended) do
+            if state then append(lists[state], string.format('%.0f', now), id) else append(gone, id) end
+        end
+        for state, list in pairs(lists) do
+            in_chunks('ZREM', one.q .. ':' .. state, gone)
+            in_chunks('ZADD', one.q .. ':' .. state, list)
+        end
+        for what, n in pairs(one.tally) do call('HINCRBY', one.q .. ':stats', what, n) end
+        in_chunks('RPUSH', one.q .. ':ready', one.ready)
+        in_chunks('ZADD', one.q .. ':ranked', one.ranked)
+        in_chunks('ZADD', one.q .. ':later', one.later)
+        local has_waiters = next(one.ended) and call('EXISTS', one.q .. ':waiters') == 1
+        for id, state in pairs(has_waiters and one.ended or {}) do
+            if state and call('HDEL', one.q .. ':waiters', id) == 1 then redis.pcall(publish, one.q .. ':ended:' .. id, state) end
+        end
+        if #one.news > 0 then redis.pcall(publish, one.q .. ':events', table.concat(one.news, '\n')) end
+        local count = #one.ready + #one.ranked / 2
+        if count > 0 and not (is_taking and type == here) then wake(one, math.min(count, 8)) end
+        if one.earliest < 1e15 then wake_then(one) end
+    end
+    local mine = sides[here]
+    return mine and #mine.ready + #mine.ranked / 2 or 0, mine and mine.earliest or 1e15
+end

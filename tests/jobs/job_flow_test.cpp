@@ -1,0 +1,299 @@
+// What flows promise: jobs that wait for others, in both forms on every topology.
+#include "jobs_support.hpp"
+
+#include <lockstep/consumer.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace lockstep::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+using text = std::string;
+using ids_by_name = std::map<text, text, std::less<>>;
+
+class job_flow_contract : public contract {
+protected:
+    ids_by_name add(job_flow const& flow) {
+        return run(
+            a, [&] { return jobs.add_flow(flow); }, [&] { return jobs.async_add_flow(flow); });
+    }
+    job_outcome end_of(text const& id) {
+        auto const end = run(
+            a, [&] { return jobs.wait(id, 20s); }, [&] { return jobs.async_wait(id, 20s); });
+        return end.value_or(job_outcome{});
+    }
+    job_state state(text const& id) {
+        auto const found = run(
+            a, [&] { return jobs.find(id); }, [&] { return jobs.async_find(id); });
+        return found ? found->state : job_state::unknown;
+    }
+    bool cancel(text const& id) {
+        return run(
+            a, [&] { return jobs.cancel(id); }, [&] { return jobs.async_cancel(id); });
+    }
+    bool requeue(text const& id) {
+        return run(
+            a, [&] { return jobs.requeue(id); }, [&] { return jobs.async_requeue(id); });
+    }
+    /// Runs jobs of both types; one whose payload is in `bad` throws. A result is the payload with those of the parents, sorted.
+    std::unique_ptr<job_worker> work(std::size_t concurrency = 1) {
+        auto made = std::make_unique<job_worker>(b, "name", job_worker_options{.concurrency = concurrency});
+        auto const finish = [this](text const& what, std::vector<text> results) {
+            seen->add(what);
+            if (is_bad(what)) throw reject("bad");
+            std::sort(results.begin(), results.end());
+            auto whole = what;
+            for (auto const& one : results) whole += '(' + one + ')';
+            return whole;
+        };
+        for (text const type : {"mail", "other"}) {
+            if (GetParam().how == form::blocking) {
+                made->handle<text>(type, [finish](job_context& job, text const& what) {
+                    std::vector<text> results;
+                    for (auto const& one : job.parents()) results.push_back(job.parent_result<text>(one).value_or("-"));
+                    return finish(what, std::move(results));
+                });
+            } else {
+                made->handle<text>(type, [finish](job_context& job, text const& what) -> task<text> {
+                    std::vector<text> results;
+                    for (auto const& one : job.parents()) {
+                        auto asking = job.async_parent_result<text>(one);
+                        auto const got = co_await std::move(asking);
+                        results.push_back(got.value_or("-"));
+                    }
+                    co_return finish(what, std::move(results));
+                });
+            }
+        }
+        made->start();
+        return made;
+    }
+    bool is_bad(text const& what) {
+        std::lock_guard const guard{mutex};
+        return bad.contains(what);
+    }
+    void set_bad(std::set<text> all) {
+        std::lock_guard const guard{mutex};
+        bad = std::move(all);
+    }
+
+    job_client jobs{a, "name"};
+    std::shared_ptr<diary> seen = std::make_shared<diary>();
+    std::mutex mutex;
+    std::set<text> bad;
+};
+LOCKSTEP_CONTRACT(job_flow_contract);
+
+TEST_P(job_flow_contract, runs_a_diamond_in_order_and_children_see_the_results_of_their_parents) {
+    job_flow flow;
+    flow.add("d", "other", text{"d"}).add("b", "mail", text{"b"}).add("c", "other", text{"c"}).add("a", "mail", text{"a"});
+    flow.after("b", "a").after("c", "a").after("d", {"b", "c"});
+    auto const ids = add(flow);
+    ASSERT_EQ(ids.size(), 4);
+    EXPECT_EQ(state(ids.at("a")), job_state::waiting);
+    EXPECT_EQ(state(ids.at("b")), job_state::blocked);
+    EXPECT_EQ(state(ids.at("d")), job_state::blocked);
+    EXPECT_EQ(jobs.counts("other").blocked, 2);
+    EXPECT_EQ(jobs.counts("mail").blocked, 1);
+    EXPECT_EQ(jobs.list("mail", job_state::blocked).at(0).id, ids.at("b"));
+    EXPECT_THAT(jobs.find(ids.at("d"))->parents, UnorderedElementsAre(ids.at("b"), ids.at("c")));
+    auto const worker = work(4);
+    auto const end = end_of(ids.at("d"));
+    EXPECT_EQ(end.state, job_state::completed);
+    EXPECT_EQ(end.result, "d(b(a))(c(a))");
+    auto const all = seen->all();
+    ASSERT_EQ(all.size(), 4) << "each once";
+    EXPECT_EQ(all.front(), "a");
+    EXPECT_EQ(all.back(), "d");
+    EXPECT_EQ(jobs.counts("other").blocked + jobs.counts("mail").blocked, 0);
+}
+
+TEST_P(job_flow_contract, fans_out_and_in) {
+    job_flow flow;
+    flow.add("first", "mail", text{"first"}).add("last", "other", text{"last"});
+    for (int i = 0; i < 200; ++i) {
+        auto const name = std::to_string(i);
+        flow.add(name, i % 2 == 0 ? "mail" : "other", name).after(name, "first").after("last", name);
+    }
+    auto const ids = add(flow);
+    auto const worker = work(8);
+    EXPECT_EQ(end_of(ids.at("last")).state, job_state::completed);
+    auto const all = seen->all();
+    EXPECT_EQ(all.size(), 202);
+    EXPECT_EQ(all.back(), "last");
+    EXPECT_EQ(jobs.find(ids.at("last"))->parents.size(), 200);
+}
+
+TEST_P(job_flow_contract, a_child_of_one_that_failed_fails_is_skipped_or_goes_on_as_it_says) {
+    set_bad({"a"});
+    job_flow flow;
+    flow.add("a", "mail", text{"a"});
+    flow.add("fails", "other", text{"fails"}).after("fails", "a");
+    flow.add("then", "mail", text{"then"}).after("then", "fails");
+    flow.add("skipped", "other", text{"skipped"}, {.on_parent_failure = parent_failure::skip}).after("skipped", "a");
+    flow.add("after skipped", "other", text{"after skipped"}).after("after skipped", "skipped");
+    flow.add("goes on", "other", text{"goes on"}, {.on_parent_failure = parent_failure::go_on}).after("goes on", "a").after("goes on", "skipped");
+    auto const ids = add(flow);
+    auto const worker = work();
+    EXPECT_EQ(end_of(ids.at("goes on")).result, "goes on(-)(-)");
+    auto const fails = end_of(ids.at("fails"));
+    EXPECT_EQ(fails.state, job_state::failed);
+    EXPECT_EQ(fails.reason, "its parent " + ids.at("a") + " failed");
+    EXPECT_EQ(end_of(ids.at("then")).reason, "its parent " + ids.at("fails") + " failed");
+    auto const skipped = end_of(ids.at("skipped"));
+    EXPECT_EQ(skipped.state, job_state::cancelled);
+    EXPECT_EQ(skipped.reason, "its parent " + ids.at("a") + " failed");
+    EXPECT_EQ(end_of(ids.at("after skipped")).state, job_state::failed);
+    EXPECT_EQ(end_of(ids.at("after skipped")).reason, "its parent " + ids.at("skipped") + " was cancelled");
+    EXPECT_THAT(seen->all(), ElementsAre("a", "goes on"));
+    EXPECT_EQ(jobs.counts("other").ever_failed, 2);
+    EXPECT_EQ(jobs.counts("other").cancelled, 1);
+}
+
+TEST_P(job_flow_contract, goes_on_from_the_failed_node_when_that_is_requeued) {
+    set_bad({"b"});
+    job_flow flow;
+    flow.add("a", "mail", text{"a"}).add("b", "mail", text{"b"}).add("c", "other", text{"c"});
+    flow.add("d", "mail", text{"d"}, {.on_parent_failure = parent_failure::skip}).add("e", "other", text{"e"});
+    flow.after("b", "a").after("c", "b").after("d", {"c", "a"}).after("e", "d");
+    auto const ids = add(flow);
+    auto const worker = work();
+    EXPECT_EQ(end_of(ids.at("e")).state, job_state::failed);
+    EXPECT_EQ(state(ids.at("c")), job_state::failed);
+    EXPECT_EQ(state(ids.at("d")), job_state::cancelled);
+    set_bad({});
+    EXPECT_TRUE(requeue(ids.at("b")));
+    EXPECT_EQ(end_of(ids.at("e")).result, "e(d(a)(c(b(a))))");
+    EXPECT_THAT(seen->all(), ElementsAre("a", "b", "b", "c", "d", "e")) << "what had completed is not run again";
+    EXPECT_EQ(jobs.counts("mail").failed + jobs.counts("other").failed + jobs.counts("mail").cancelled, 0);
+}
+
+TEST_P(job_flow_contract, a_job_with_two_failed_parents_waits_until_both_were_requeued) {
+    set_bad({"a", "b"});
+    job_flow flow;
+    flow.add("a", "mail", text{"a"}).add("b", "mail", text{"b"}).add("c", "other", text{"c"}).after("c", {"a", "b"});
+    auto const ids = add(flow);
+    auto const worker = work();
+    EXPECT_EQ(end_of(ids.at("a")).state, job_state::failed);
+    EXPECT_EQ(end_of(ids.at("b")).state, job_state::failed);
+    EXPECT_EQ(end_of(ids.at("c")).state, job_state::failed);
+    set_bad({});
+    EXPECT_TRUE(requeue(ids.at("a")));
+    EXPECT_EQ(end_of(ids.at("a")).state, job_state::completed);
+    EXPECT_EQ(state(ids.at("c")), job_state::failed) << "b still has failed";
+    EXPECT_TRUE(requeue(ids.at("b")));
+    EXPECT_EQ(end_of(ids.at("c")).result, "c(a)(b)");
+}
+
+TEST_P(job_flow_contract, a_blocked_job_that_is_cancelled_takes_its_children_with_it_and_brings_them_back) {
+    job_flow flow;
+    flow.add("a", "mail", text{"a"}).add("b", "other", text{"b"}).add("c", "mail", text{"c"}).after("b", "a").after("c", "b");
+    auto const ids = add(flow);
+    EXPECT_TRUE(cancel(ids.at("b")));
+    EXPECT_FALSE(cancel(ids.at("b")));
+    EXPECT_EQ(state(ids.at("b")), job_state::cancelled);
+    EXPECT_EQ(end_of(ids.at("c")).reason, "its parent " + ids.at("b") + " was cancelled");
+    auto const worker = work();
+    EXPECT_EQ(end_of(ids.at("a")).state, job_state::completed);
+    EXPECT_EQ(state(ids.at("b")), job_state::cancelled);
+    EXPECT_TRUE(requeue(ids.at("b")));
+    EXPECT_EQ(end_of(ids.at("c")).result, "c(b(a))");
+}
+
+TEST_P(job_flow_contract, a_parent_may_be_a_job_that_exists_in_any_state) {
+    set_bad({"bad"});
+    auto const good = jobs.schedule("mail", text{"good"});
+    auto const failed = jobs.schedule("mail", text{"bad"});
+    {
+        auto const worker = work();
+        EXPECT_EQ(end_of(good.id).state, job_state::completed);
+        EXPECT_EQ(end_of(failed.id).state, job_state::failed);
+        worker->stop();
+    }
+    auto const waiting = jobs.schedule("mail", text{"waiting"});
+    job_flow flow;
+    flow.add("1", "other", text{"1"}).after("1", good.id);
+    flow.add("2", "other", text{"2"}).after("2", {good.id, waiting.id});
+    flow.add("3", "other", text{"3"}).after("3", failed.id);
+    flow.add("4", "other", text{"4"}).after("4", "3");
+    flow.add("5", "other", text{"5"}, {.on_parent_failure = parent_failure::go_on}).after("5", {failed.id, waiting.id});
+    auto const ids = add(flow);
+    EXPECT_EQ(state(ids.at("1")), job_state::waiting);
+    EXPECT_EQ(state(ids.at("2")), job_state::blocked);
+    EXPECT_EQ(state(ids.at("3")), job_state::failed);
+    EXPECT_EQ(state(ids.at("4")), job_state::failed);
+    EXPECT_EQ(state(ids.at("5")), job_state::blocked);
+    auto const worker = work();
+    EXPECT_EQ(end_of(ids.at("1")).result, "1(good)");
+    EXPECT_EQ(end_of(ids.at("2")).result, "2(good)(waiting)");
+    EXPECT_EQ(end_of(ids.at("5")).result, "5(-)(waiting)");
+    job_flow more;
+    more.add("6", "mail", text{"6"}).after("6", ids.at("2"));
+    EXPECT_EQ(end_of(add(more).at("6")).result, "6(2(good)(waiting))");
+    set_bad({});
+    EXPECT_TRUE(requeue(failed.id)) << "and those that had come to nothing because of it go on";
+    EXPECT_EQ(end_of(ids.at("4")).result, "4(3(bad))");
+}
+
+TEST_P(job_flow_contract, delay_and_priority_count_when_the_parents_have_completed) {
+    job_flow flow;
+    flow.add("a", "mail", text{"a"});
+    flow.add("low", "mail", text{"low"}, {.priority = -1}).after("low", "a");
+    flow.add("later", "mail", text{"later"}, {.delay = 200ms}).after("later", "a");
+    flow.add("high", "mail", text{"high"}, {.priority = 3}).after("high", "a");
+    flow.add("elsewhere", "other", text{"elsewhere"}, {.delay = 400ms}).after("elsewhere", "a");
+    auto const ids = add(flow);
+    auto const worker = work();
+    EXPECT_EQ(end_of(ids.at("elsewhere")).state, job_state::completed);
+    EXPECT_EQ(end_of(ids.at("later")).state, job_state::completed);
+    auto all = seen->all();
+    std::erase(all, "elsewhere");
+    EXPECT_THAT(all, ElementsAre("a", "high", "low", "later"));
+}
+
+TEST_P(job_flow_contract, that_is_not_sound_is_refused_and_nothing_is_added) {
+    auto const complaint = [&](job_flow const& flow) -> text {
+        try {
+            add(flow);
+        } catch (invalid_argument_error const& problem) {
+            return problem.what();
+        }
+        return "none";
+    };
+    job_flow cycle;
+    for (text const name : {"a", "b", "c", "d"}) cycle.add(name, "mail", name);
+    cycle.after("b", "a").after("c", "b").after("a", "c").after("d", "a");
+    EXPECT_THAT(complaint(cycle), HasSubstr("a cycle: a -> b -> c -> a"));
+    job_flow self;
+    self.add("a", "mail", text{"a"}).after("a", "a");
+    EXPECT_THAT(complaint(self), HasSubstr("a cycle: a -> a"));
+    job_flow unknown;
+    unknown.add("a", "mail", text{"a"}).after("a", "b");
+    EXPECT_THAT(complaint(unknown), HasSubstr("there is no job 'b'"));
+    job_flow stranger;
+    stranger.add("b", "other", text{"b"}).add("a", "mail", text{"a"}).after("a", "mail/1-1");
+    EXPECT_THAT(complaint(stranger), HasSubstr("the parent mail/1-1 is not known"));
+    EXPECT_THAT(complaint(job_flow{}), HasSubstr("it has no jobs"));
+    job_flow flow;
+    flow.add("a", "mail", text{"a"});
+    EXPECT_THROW(flow.add("a", "mail", text{"b"}), invalid_argument_error);
+    EXPECT_THROW(flow.add("", "mail", text{"b"}), invalid_argument_error);
+    EXPECT_THROW(flow.add("b/c", "mail", text{"b"}), invalid_argument_error);
+    EXPECT_THROW(flow.add("b", "ma:il", text{"b"}), invalid_argument_error);
+    EXPECT_THROW(flow.add("b", "mail", text{"b"}, {.key = "k"}), invalid_argument_error);
+    EXPECT_THROW(flow.add("b", "mail", text{"b"}, {.delay = -1ms}), invalid_argument_error);
+    EXPECT_EQ(jobs.counts("mail").ever_added + jobs.counts("other").ever_added, 0);
+    EXPECT_TRUE(jobs.types().empty());
+    auto const ids = add(flow);
+    EXPECT_FALSE(jobs.move(add(job_flow{}.add("x", "mail", text{"x"}).after("x", ids.at("a"))).at("x"), 1s)) << "it is blocked";
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -164,10 +164,11 @@ public:
         std::stop_callback const stops{what_.stop, [this] { ring(); }};
         while (!has_ended()) step();
         collect();
-        ::kill(-group_, SIGKILL);  // what it left behind: nobody watches over it any more
+        if (!told_to_stop_) ::kill(-group_, SIGKILL);  // what it left behind: nobody watches over it any more
         int status = 0;
         while (::waitpid(group_, &status, 0) < 0 && errno == EINTR) {
         }
+        if (told_to_stop_) wait_for_the_others();
         what_.watched->forget(group_);
         return {status, said_.result(), said_.is_cut(), complained_.last()};
     }
@@ -187,6 +188,18 @@ private:
     bool has_ended() const {
         siginfo_t about{};
         return ::waitid(P_PID, static_cast<id_t>(group_), &about, WEXITED | WNOHANG | WNOWAIT) == 0 && about.si_pid == group_;
+    }
+
+    /// A shell ends at once, but the program that it runs may have something to put in order.
+    void wait_for_the_others() {
+        while (::kill(-group_, 0) == 0) {
+            if (!kill_at_ || clock::now() >= *kill_at_) {
+                ::kill(-group_, SIGKILL);
+                return;
+            }
+            ::poll(nullptr, 0, 10);
+            collect();
+        }
     }
 
     void step() {

@@ -11,7 +11,9 @@ void measure(settings const& chosen) {
                                   {"process, 1 at a time", process_one_at_a_time},
                                   {"process, 50 at a time", process_many_at_a_time},
                                   {"add to start", add_to_start},
-                                  {"a waiting job", waiting_jobs}});
+                                  {"a waiting job", waiting_jobs},
+                                  {"10,000 schedules over the hour", schedules_over_the_hour},
+                                  {"10,000 schedules in one second", schedules_in_one_second}});
 }
 
 }  // namespace

@@ -61,15 +61,19 @@ std::vector<char*> pointers(std::vector<std::string> const& texts) {
 }
 
 /// In the child of a process with threads: system calls only.
-[[noreturn]] void become(char const* path, char* const* words, char* const* variables, pid_t parent, int tty, sigset_t const& mask, int report, int guard) {
+[[noreturn]] void become(command_line const& what, char* const* words, char* const* variables, pid_t parent, int tty, sigset_t const& mask, int report,
+                         int guard) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);  // it died before the line above took effect
     ::setpgid(0, 0);
     auto const group = ::getpid();
     if (::write(guard, &group, sizeof group) != sizeof group) ::_exit(127);  // from here on it does not outlive us unseen
     if (tty >= 0) ::tcsetpgrp(tty, ::getpid());  // SIGTTOU is blocked still
+    for (int i = 0; i != 3; ++i) {
+        if (int const stream = what.streams[static_cast<std::size_t>(i)]; stream >= 0) ::dup2(stream, i);
+    }
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-    ::execve(path, words, variables);
+    ::execve(what.path.c_str(), words, variables);
     int const problem = errno;
     [[maybe_unused]] auto const written = ::write(report, &problem, sizeof problem);
     ::_exit(127);
@@ -116,21 +120,21 @@ void terminal::take_back() noexcept {
     if (std::exchange(given_, false)) ::tcsetpgrp(descriptor_, ::getpgrp());
 }
 
-pid_t launch(command_line const& what, terminal& on, sigset_t const& mask, int guard) {
+pid_t launch(command_line const& what, terminal* on, sigset_t const& mask, int guard) {
     auto const environment = environment_with(what.added);
     auto const words = pointers(what.words);
     auto const variables = pointers(environment);
     int report[2];  // closed by a successful exec, else it brings the reason
     if (::pipe2(report, O_CLOEXEC) != 0) throw std::system_error{errno, std::generic_category(), "pipe"};
-    bool const give = on.ours() && !on.shared();
+    bool const give = on != nullptr && on->ours() && !on->shared();
     auto const parent = ::getpid();
     auto const pid = ::fork();
-    if (pid == 0) become(what.path.c_str(), words.data(), variables.data(), parent, give ? on.descriptor() : -1, mask, report[1], guard);
+    if (pid == 0) become(what, words.data(), variables.data(), parent, give ? on->descriptor() : -1, mask, report[1], guard);
     int problem = pid < 0 ? errno : 0;
     ::close(report[1]);
     if (pid > 0) {
         ::setpgid(pid, pid);  // here too: whichever of the two comes first
-        if (give) on.give(pid);
+        if (give) on->give(pid);
         while (::read(report[0], &problem, sizeof problem) < 0 && errno == EINTR) {
         }
     }
@@ -138,7 +142,7 @@ pid_t launch(command_line const& what, terminal& on, sigset_t const& mask, int g
     if (pid < 0) throw std::system_error{problem, std::generic_category(), "can't start a process"};
     if (problem != 0) {
         ::waitpid(pid, nullptr, 0);
-        on.take_back();
+        if (give) on->take_back();
         refuse(what.words.front(), problem);
     }
     return pid;

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <csignal>
 #include <string>
 #include <utility>
@@ -40,10 +41,11 @@ struct command_line {
     std::string path;
     std::vector<std::string> words;
     std::vector<std::pair<std::string, std::string>> added;  ///< to the environment
+    std::array<int, 3> streams{-1, -1, -1};                  ///< its standard input, output and error; -1: as ours
 };
 
 /// Returns its pid, which is its process group's too, and which it has written to `guard` before it became the command. It is killed when the
-/// calling thread ends. Throws `failure`.
-pid_t launch(command_line const& what, terminal& on, sigset_t const& mask, int guard);
+/// calling thread ends. `on` may be null: then it has no part in the terminal. Throws `failure`.
+pid_t launch(command_line const& what, terminal* on, sigset_t const& mask, int guard);
 
 }  // namespace lockstep::cli

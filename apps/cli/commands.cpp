@@ -15,6 +15,8 @@ std::span<sub_command const> sub_commands() {
         sub_command{"leader", "who leads", add_leader},
         sub_command{"observe", "changes of leadership, as they happen", add_observe},
         sub_command{"queue", "queues: push, pop, count, dead", add_queue},
+        sub_command{"jobs", "jobs: ls, show, enqueue, retry, cancel, move, stats, schedule, crons", add_jobs},
+        sub_command{"worker", "run jobs with programs", add_worker},
         sub_command{"publish", "a message to all who listen now", add_publish},
         sub_command{"subscribe", "messages, as they come", add_subscribe},
         sub_command{"value", "shared values: get, set, erase, watch", add_value},

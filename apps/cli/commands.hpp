@@ -33,6 +33,8 @@ void add_elect(CLI::App& command, context& all);
 void add_leader(CLI::App& command, context& all);
 void add_observe(CLI::App& command, context& all);
 void add_queue(CLI::App& command, context& all);
+void add_jobs(CLI::App& command, context& all);
+void add_worker(CLI::App& command, context& all);
 void add_publish(CLI::App& command, context& all);
 void add_subscribe(CLI::App& command, context& all);
 void add_value(CLI::App& command, context& all);

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <set>
 #include <system_error>
 
 namespace lockstep::cli {
@@ -23,15 +24,17 @@ namespace {
     if (::chdir("/") != 0) ::_exit(1);
     if (line > 0) ::close_range(0, static_cast<unsigned>(line - 1), 0);
     ::close_range(static_cast<unsigned>(line + 1), ~0U, 0);
-    pid_t group = 0;
+    std::set<pid_t> groups;
     while (true) {
         pid_t next = 0;
         auto const got = ::read(line, &next, sizeof next);
         if (got < 0 && errno == EINTR) continue;
         if (got != sizeof next) break;  // the other end is closed: by ~guard, or because the process is gone
-        group = next;
+        if (next > 1) groups.insert(next);
+        else if (next < 0) groups.erase(-next);
+        else groups.clear();
     }
-    if (group > 1) ::kill(-group, SIGKILL);
+    for (auto const group : groups) ::kill(-group, SIGKILL);
     ::_exit(0);
 }
 

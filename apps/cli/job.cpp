@@ -269,7 +269,7 @@ int job::supervise(client&) {
     terminal_ = std::make_unique<terminal>();
     watch_over_leases();
     if (bell_->lost) throw lease_lost_error("the lease was lost before the command was started");
-    pid_ = launch(describe_command(), *terminal_, signals_.before(), guard_->line());
+    pid_ = launch(describe_command(), terminal_.get(), signals_.before(), guard_->line());
     try {
         return supervise_command();
     } catch (...) {

@@ -8,6 +8,7 @@
 ///
 ///     auto report = jobs.schedule("report", std::string{"2026-11"});
 ///     if (auto end = jobs.wait(report.id, 30s)) std::cout << to_string(end->state) << ' ' << end->result << '\n';
+///     jobs.cron("nightly", "report", std::string{"all"}, {.expression = "30 2 * * *", .zone = "Europe/Berlin"});
 ///
 /// A job has a type, which says who handles it, and a payload (#include <lockstep/json.hpp> for types of your own). It is run at least once: again
 /// when its worker dies, again when its handler throws, until it has been tried as often as it may be. Only one try can complete it: one that
@@ -23,6 +24,7 @@
 /// object leaves together: use one object for all threads. In a Cluster all jobs of one name are in one slot.
 
 #include <lockstep/codec.hpp>
+#include <lockstep/detail/raw_crons.hpp>
 #include <lockstep/detail/raw_jobs.hpp>
 #include <lockstep/detail/time_after.hpp>
 #include <lockstep/job_flow.hpp>
@@ -37,7 +39,7 @@ namespace lockstep {
 class job_client {
 public:
     /// Does not ask the server. Throws `invalid_argument_error` for a name that is not 1 to 512 bytes.
-    job_client(client& by, std::string_view name) : raw_(by, name) {}
+    job_client(client& by, std::string_view name) : raw_(by, name), crons_(by, name) {}
 
     /// A type is 1 to 64 letters, digits, dots, dashes and underscores.
     template <class T, codec_for<T> Codec = codec<T>>
@@ -120,6 +122,30 @@ public:
         return raw_.async_observe(type, std::move(handler));
     }
 
+    /// Schedules such a job whenever the expression says so, until it is dropped; kept at the server, and fired by one of the workers (`job_worker`),
+    /// each due time once. An id is 1 to 128 letters, digits and . - _ : /. The same id again replaces it: it stays paused if it is, and with the same
+    /// expression and zone it keeps its next due time, so a program may do this at every start. When it is due next; zero: it is paused.
+    template <class T, codec_for<T> Codec = codec<T>>
+    std::chrono::system_clock::time_point cron(std::string_view id, std::string_view type, T const& payload, cron_options const& how, std::stop_token token = {}) {
+        return blocking(async_cron<T, Codec>(id, type, payload, how), std::move(token));
+    }
+    template <class T, codec_for<T> Codec = codec<T>>
+    task<std::chrono::system_clock::time_point> async_cron(std::string_view id, std::string_view type, T const& payload, cron_options const& how) {
+        return crons_.async_put(id, type, Codec::encode(payload), how);
+    }
+    /// False: there is none. What it has scheduled already stays.
+    bool drop_cron(std::string_view id, std::stop_token token = {}) { return blocking(async_drop_cron(id), std::move(token)); }
+    task<bool> async_drop_cron(std::string_view id) { return crons_.async_change("drop", id); }
+    /// Due times while it is paused are left out, whatever its policy is. False: there is none.
+    bool pause_cron(std::string_view id, std::stop_token token = {}) { return blocking(async_pause_cron(id), std::move(token)); }
+    task<bool> async_pause_cron(std::string_view id) { return crons_.async_change("pause", id); }
+    /// False: there is none that is paused.
+    bool resume_cron(std::string_view id, std::stop_token token = {}) { return blocking(async_resume_cron(id), std::move(token)); }
+    task<bool> async_resume_cron(std::string_view id) { return crons_.async_change("resume", id); }
+    /// All of them: the one that is due next first, those that are paused last.
+    std::vector<cron_info> crons(std::stop_token token = {}) { return blocking(async_crons(), std::move(token)); }
+    task<std::vector<cron_info>> async_crons() { return crons_.async_list(); }
+
     std::string const& name() const noexcept { return raw_.name(); }
 
 private:
@@ -134,6 +160,7 @@ private:
     }
 
     detail::raw_jobs raw_;
+    detail::raw_crons crons_;
 };
 
 }  // namespace lockstep

@@ -87,6 +87,8 @@ struct job_info {
     std::vector<job_failure> failures{};  ///< the last ones, the oldest first
     std::int32_t attempts = 0;            ///< how many it may have
     std::vector<std::string> parents{};   ///< in a flow: ids of the jobs for which it waits, or waited
+    std::string cron{};                   ///< the id of the schedule that it comes from; empty: none
+    std::chrono::system_clock::time_point due{};  ///< when that was due
 };
 
 struct job_counts {
@@ -133,6 +135,10 @@ struct job_worker_options {
     std::chrono::milliseconds keep_failed_for{std::chrono::hours{24 * 7}};
     /// As others see it; empty: the client's.
     std::string_view name{};
+    /// Takes part in firing the schedules of these jobs (`job_client::cron`): one of all workers does, by election.
+    bool fires_crons = true;
+    /// When the one that does has died, another one goes on after this time at most. 100 ms to 24 h.
+    std::chrono::milliseconds cron_takeover{10'000};
 };
 static_assert(std::is_trivially_destructible_v<job_worker_options>);
 

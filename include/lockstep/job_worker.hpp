@@ -39,6 +39,8 @@ public:
     std::int32_t attempt() const noexcept { return raw_.attempt(); }
     /// How often it was begun, from 1 on: those before it may have died with their worker.
     std::int32_t deliveries() const noexcept { return raw_.deliveries(); }
+    /// When the schedule that it comes from was due (`job_client::cron`); zero if it comes from none.
+    std::chrono::system_clock::time_point due() const noexcept { return raw_.due(); }
     /// May it still complete, as far as can be known without asking?
     bool is_valid() const noexcept { return raw_.is_valid(); }
     std::stop_token stop_token() const noexcept { return raw_.stop_token(); }

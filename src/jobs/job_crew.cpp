@@ -57,6 +57,10 @@ job_crew::job_crew(client& by, std::string_view name, job_worker_options const& 
     words_ = fmt::format("{}\n{}", given.empty() ? "-" : given, keep_words(how));
     how_.name = {};
     office_->all().require_usable();
+    if (how.cron_takeover < 100ms || how.cron_takeover > 24h) {
+        refuse(name, fmt::format("cron_takeover must be 100 ms to 24 h, not {} ms", how.cron_takeover.count()));
+    }
+    if (how.fires_crons) crons_ = std::make_shared<cron_scheduler>(by, office_, how.cron_takeover);
 }
 
 void job_crew::add(std::string_view type, handle_options const& how, raw_job_worker::on_thread on_thread, raw_job_worker::as_task as_task) {
@@ -88,6 +92,10 @@ void job_crew::start_all() {
     for (auto const& one : branches_) sum += one->concurrency;
     is_shared_ = sum > how_.concurrency;
     auto const self = shared_from_this();
+    if (crons_) {
+        ++loops_;
+        start(cron_scheduler::run(crons_), [self](std::exception_ptr) { self->one_less(); });
+    }
     for (auto const& one : branches_) {
         auto& of = *one;
         start(listen(self, of), [self](std::exception_ptr) {});
@@ -389,6 +397,7 @@ void job_crew::request_stop() noexcept {
     free_.ring();
     auto const owner = office_->owner();
     if (!owner->same_process()) return;
+    if (crons_) crons_->request_stop();
     owner->home().post([self = shared_from_this()] {
         for (auto const& one : self->branches_) one->queue->dismiss(&self->pausing_);
     });
@@ -428,6 +437,7 @@ std::string_view raw_job::payload() const noexcept { return what_->what.record.p
 std::string const& raw_job::id() const noexcept { return what_->name; }
 std::int32_t raw_job::attempt() const noexcept { return what_->what.failures + 1; }
 std::int32_t raw_job::deliveries() const noexcept { return what_->item->deliveries % 1'000'000; }  // since it was requeued (job_rules.lua)
+std::chrono::system_clock::time_point raw_job::due() const noexcept { return what_->what.record.due; }
 bool raw_job::is_valid() const noexcept { return !what_->cancelled && what_->item->is_valid(); }
 std::stop_token raw_job::stop_token() const noexcept { return what_->stop.get_token(); }
 

@@ -5,6 +5,7 @@
 // Loops of one type are as many as may run at once of it. Where the types together could run more than the worker may, a loop that has a job
 // waits for its turn, and while all turns are taken nobody asks for more.
 
+#include "jobs/cron_scheduler.hpp"
 #include "jobs/job_office.hpp"
 #include "jobs/job_text.hpp"
 #include "messaging/doorbell.hpp"
@@ -93,6 +94,7 @@ private:
     std::shared_ptr<job_office> office_;
     job_worker_options how_;
     std::string words_;
+    std::shared_ptr<cron_scheduler> crons_;  // null: others do that
     std::vector<std::unique_ptr<branch>> branches_;
     bool started_ = false;
     bool is_shared_ = false;  // the types together could run more than may

@@ -143,7 +143,14 @@ job_record read_record(std::string_view text) {
     auto const size = number<std::size_t>(cut(head, ' '));
     cut(head, ' ');  // window
     if (size > text.size()) not_understood();
-    found.terms = read_terms(cut(head, '\t'));
+    auto terms = cut(head, '\t');
+    if (auto const at = terms.rfind("cron="); at != std::string_view::npos) {  // 'cron=<due_ms>,<id>' is the last of them
+        auto from = terms.substr(at + 5);
+        found.due = time_of(cut(from, ','));
+        found.cron = from;
+        terms = terms.substr(0, at == 0 ? 0 : at - 1);
+    }
+    found.terms = read_terms(terms);
     while (!head.empty()) found.parents.emplace_back(cut(head, ' '));
     found.payload = text.substr(size);
     return found;
@@ -179,6 +186,8 @@ job_info read_job(std::string_view type, std::string_view id, reply_view row) {
     found.payload = record.payload;
     found.attempts = record.terms.attempts;
     found.parents = record.parents;
+    found.cron = record.cron;
+    found.due = record.due;
     auto running = row[3].text();
     cut(running, ' ');
     cut(running, ' ');

@@ -49,6 +49,8 @@ struct job_record {
     std::chrono::system_clock::time_point created{};
     job_terms terms;
     std::vector<std::string> parents{};
+    std::string_view cron{};  ///< the schedule that it comes from, and when that was due
+    std::chrono::system_clock::time_point due{};
     std::string_view payload{};
 };
 /// Points into the text. Throws `protocol_error` for what is none.

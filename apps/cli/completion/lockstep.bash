@@ -26,6 +26,7 @@ _lockstep() {
         --timeout -c --permits -E --conflict-exit-code --ttl --at-least --max-hold --kill-after --keep --count --by -p --parties --idle --sort
         --listen --port --token-file --allow-host
         --most --hold --reason --every --within --slow --id --priority --delay --key --requeue --drop --version --fence
+        --type --state --from --attempts --zone --missed --late --exec --concurrency --lease --grace
         --limit --per --algorithm --burst --cost '
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -40,7 +41,7 @@ _lockstep() {
             [[ $takes_value == *[[:space:]]"$word"[[:space:]]* ]] && value=$word
         elif ((${#path[@]} == 1)); then
             path+=("$word")
-        elif ((${#path[@]} == 2 && positionals == 0)) && [[ " sem event latch queue value server " == *" ${path[1]} "* ]]; then
+        elif ((${#path[@]} == 2 && positionals == 0)) && [[ " sem event latch queue jobs value server " == *" ${path[1]} "* ]]; then
             path+=("$word")
         else
             positionals=$((positionals + 1))

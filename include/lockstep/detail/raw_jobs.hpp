@@ -60,6 +60,7 @@ public:
     std::string const& id() const noexcept;
     std::int32_t attempt() const noexcept;
     std::int32_t deliveries() const noexcept;
+    std::chrono::system_clock::time_point due() const noexcept;
     bool is_valid() const noexcept;
     std::stop_token stop_token() const noexcept;
     std::vector<std::string> const& parents() const noexcept;

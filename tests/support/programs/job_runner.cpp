@@ -3,10 +3,12 @@
 //     hang  says "begun <payload> <delivery>" and hangs
 //     say   says that, waits for a line of its input, and returns its payload and its delivery as the result
 //     run   says that, and returns
+//     fire  handles nothing: fires schedules. When it dies another one does so after <lease ms>
 // The end of its input ends it, in order.
 #include <lockstep/client.hpp>
 #include <lockstep/job_worker.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <iostream>
@@ -18,9 +20,11 @@ int main(int count, char** arguments) try {
     if (count != 5) return 2;
     std::string const mode = arguments[4];
     lockstep::client client{arguments[1]};
-    lockstep::job_worker worker{client, arguments[2], {.concurrency = 4, .lease = std::chrono::milliseconds{std::stol(arguments[3])}}};
+    std::chrono::milliseconds const lease{std::stol(arguments[3])};
+    auto const takeover = std::max(lease, std::chrono::milliseconds{100});
+    lockstep::job_worker worker{client, arguments[2], {.concurrency = 4, .lease = lease, .fires_crons = mode == "fire", .cron_takeover = takeover}};
     std::mutex mutex;
-    worker.handle<std::string>("mail", [&](lockstep::job_context& job, std::string const& what) {
+    if (mode != "fire") worker.handle<std::string>("mail", [&](lockstep::job_context& job, std::string const& what) {
         auto const text = what + ' ' + std::to_string(job.deliveries());
         {
             std::lock_guard const guard{mutex};
@@ -32,7 +36,8 @@ int main(int count, char** arguments) try {
         return text;
     });
     worker.start();
-    if (mode == "run") {
+    if (mode == "fire") std::cout << "ready" << std::endl;
+    if (mode == "run" || mode == "fire") {
         std::string line;
         std::getline(std::cin, line);
     } else {

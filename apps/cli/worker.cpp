@@ -1,0 +1,148 @@
+// lockstep worker NAME --exec 'TYPE=COMMAND'...: jobs that any program handles.
+
+#include "cli/commands.hpp"
+#include "cli/errand.hpp"
+#include "cli/interruption.hpp"
+#include "cli/options.hpp"
+
+#include <lockstep/consumer.hpp>
+#include <lockstep/error.hpp>
+#include <lockstep/job_client.hpp>
+#include <lockstep/job_worker.hpp>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+
+namespace lockstep::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int code_of_reject = 100;
+
+struct worker_words {
+    std::string name;
+    std::vector<std::string> commands;
+    std::size_t concurrency = 1;
+    std::optional<std::chrono::milliseconds> lease{}, grace{};
+    bool no_crons = false;
+};
+
+struct trade {
+    std::string type;
+    std::string command;
+};
+
+trade read_trade(std::string const& text) {
+    auto const at = text.find('=');
+    if (at == std::string::npos || at == 0 || text.find_first_not_of(" \t", at + 1) == std::string::npos) {
+        throw failure{exit_code::usage, fmt::format("'{}' is no TYPE=COMMAND", printable(text)), "write it as in --exec 'mail=sendmail -t'"};
+    }
+    return {text.substr(0, at), text.substr(at + 1)};
+}
+
+std::string reason_of(errand_end const& how) {
+    if (!how.complaint.empty()) return how.complaint;
+    if (WIFSIGNALED(how.status)) return fmt::format("signal {} ended it", WTERMSIG(how.status));
+    return fmt::format("it returned {}", WEXITSTATUS(how.status));
+}
+
+class shop {
+public:
+    shop(worker_words const& how, guard& watched, sigset_t const& mask) : how_(how), watched_(watched), mask_(mask) {}
+
+    std::string handle(trade const& of, job_context& job, std::string const& payload) const {
+        errand what;
+        what.what = {.path = "/bin/sh", .words = {"sh", "-c", of.command}, .added = {{"LOCKSTEP_NAME", how_.name}}};
+        auto& added = what.what.added;
+        added.emplace_back("LOCKSTEP_JOB_ID", job.id());
+        added.emplace_back("LOCKSTEP_JOB_TYPE", of.type);
+        added.emplace_back("LOCKSTEP_JOB_ATTEMPT", std::to_string(job.attempt()));
+        added.emplace_back("LOCKSTEP_JOB_DELIVERY", std::to_string(job.deliveries()));
+        if (job.due() != std::chrono::system_clock::time_point{}) added.emplace_back("LOCKSTEP_JOB_DUE", std::to_string(job.due().time_since_epoch() / 1s));
+        what.input = payload;
+        what.stop = job.stop_token();
+        what.grace = how_.grace.value_or(5s);
+        what.on_progress = [&job](std::string text) {
+            try {
+                job.progress(std::move(text));
+            } catch (error const&) {
+                // It is told to stop if the job is not ours any more; one that can't be told is no reason to fail.
+            }
+        };
+        what.mask = mask_;
+        what.watched = &watched_;
+        auto end = run_errand(std::move(what));
+        if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0) {
+            auto const why = reason_of(end);
+            if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == code_of_reject) throw reject(why);
+            throw std::runtime_error(why);
+        }
+        if (end.is_cut) throw reject("its result is larger than 16 MiB");
+        return std::move(end.output);
+    }
+
+private:
+    worker_words const& how_;
+    guard& watched_;
+    sigset_t mask_;
+};
+
+exit_code work(context const& all, worker_words const& how) {
+    std::vector<trade> trades;
+    for (auto const& one : how.commands) trades.push_back(read_trade(one));
+    sigset_t before;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+    guard watched;  // before there are threads
+    shop const here{how, watched, before};
+    return interruptible([&](std::stop_token token) {
+        auto by = all.connect("worker");
+        job_client{by, how.name}.types(token);  // is there a server
+        job_worker_options options{.concurrency = how.concurrency, .fires_crons = !how.no_crons};
+        if (how.lease) options.lease = *how.lease;
+        job_worker worker{by, how.name, options};
+        for (auto const& one : trades) {
+            worker.handle<std::string>(one.type, [&here, &one](job_context& job, std::string const& payload) { return here.handle(one, job, payload); });
+        }
+        worker.start();
+        std::mutex mutex;
+        std::condition_variable_any never;
+        {
+            std::unique_lock guard{mutex};
+            never.wait(guard, token, [] { return false; });
+        }
+        if (all.verbose) all.note("told to end: finishes what runs");
+        worker.stop();
+        if (all.verbose) all.note(fmt::format("{} completed, {} failed", worker.completed(), worker.failed()));
+        return exit_code::ok;
+    });
+}
+
+}  // namespace
+
+void add_worker(CLI::App& command, context& all) {
+    auto const how = std::make_shared<worker_words>();
+    command.description("Runs jobs with programs:\n\n    lockstep worker NAME --exec 'TYPE=COMMAND' [--exec 'TYPE=COMMAND']...\n");
+    command.footer(
+        "The command is run by sh with the job's payload on its standard input, and LOCKSTEP_JOB_ID, LOCKSTEP_JOB_TYPE, LOCKSTEP_JOB_ATTEMPT\n"
+        "and more in its environment. A line `progress: TEXT` of its output is progress; the rest is the job's result. It returns 0: the job is\n"
+        "completed. 100: it has failed, and is not tried again. Else: this try has failed, and the last line of its standard error is why.\n"
+        "SIGTERM and SIGINT end it when the jobs that run have ended.");
+    add_name(command, how->name, "the jobs, as in `lockstep jobs`");
+    command.add_option("--exec", how->commands, "handles jobs of a type with a command; may be given for several types")
+        ->type_name("TYPE=COMMAND")
+        ->required()
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command.add_option("--concurrency", how->concurrency, "how many jobs at once [1]")->type_name("N")->check(CLI::Range(1, 1000));
+    add_duration(command, "--lease", how->lease, "if this machine dies, its jobs are run elsewhere after this time [30s]");
+    add_duration(command, "--grace", how->grace, "from SIGTERM to SIGKILL for the command of a job that was cancelled, lost, or took too long [5s]");
+    command.add_flag("--no-crons", how->no_crons, "leave it to others to fire schedules");
+    command.callback([how, &all] { all.action = [how, &all] { return work(all, *how); }; });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,68 @@
+--[[ cron_fire: enter the jobs of schedules that are due, each due time once, whoever asks and however often; and tell what is due now.
+  KEYS[1]  crons  sorted set
+  KEYS[2]  specs  hash
+  KEYS[3]  last   hash
+  KEYS[4]  types  sorted set, as in job_push
+  ARGV[1]  rules  'PUBLISH|SPUBLISH <retention_ms of queues> <channel of those who wait for jobs>'
+  ARGV[2]  most   how many of those that are due to tell, at most 1000
+  ARGV[3..]       for each: its id, and '<version> <due_ms> <next_ms>[ <due time to be run>]...': what who asks has seen of it, and what it reckoned
+                  from that. It counts if that is so still
+  Returns  {now_ms, when the first of all is due, or 0, how many jobs were entered, and of those that are due: id, due_ms, '<first line of its spec>'...}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
+]]
+--#include checks
+--#include cron_keys
+local call, key, format = redis.call, KEYS[1], 'queue 1'
+local base = string.match(key, '^(.*):crons$')
+local publish, retention, channel = string.match(ARGV[1], '^(S?PUBLISH) (%d+) (.+)$')
+local most = whole(ARGV[2], 0, 1000)
+if not (base and publish and most) then return refuse('rules: PUBLISH|SPUBLISH <retention_ms> <channel>, most: 0 to 1000') end
+--#include server_time
+--#include queue_entry
+--#include queue_tell
+--#include cron_enter
+local moved, runs, entered = {}, {}, 0
+for i = 3, #ARGV, 2 do
+    local id, version, due, following, times = ARGV[i], string.match(ARGV[i + 1] or '', '^(%d+) (%d+) (%d+)([ %d]*)$')
+    if not version then return refuse('schedules: <version> <due_ms> <next_ms>[ <due_ms>]...') end
+    local score, spec = call('ZSCORE', crons, id), call('HGET', specs, id)
+    if score and spec and not runs[id] and tonumber(score) == tonumber(due) and string.match(spec, '^%d+') == version then
+        local type, priority, window, size, options, at =
+            string.match(spec, '^%d+ (%S+) %S+ %d+ (%-?%d+) (%d+) (%d+) [^\n]*\n([^\n]*)\n()')
+        local desk = desk_of(type)
+        if not desk then return redis.error_reply('LOCKSTEP_FORMAT the queue of ' .. type .. ' is not in the format "' .. format .. '"') end
+        local name, payload = string.sub(spec, at, at + size - 1), string.sub(spec, at + size)
+        moved[#moved + 1], moved[#moved + 2], runs[id] = following, id, ''
+        for time in string.gmatch(times, '%d+') do
+            local head = (options == '' and '' or options .. ' ') .. 'cron=' .. time .. ',' .. id
+            local before = desk.count
+            runs[id] = time .. ' ' .. enter(desk, priority, window, head, name, payload)
+            entered = entered + desk.count - before
+        end
+    end
+end
+local latest = {}
+for id, text in pairs(runs) do
+    if text ~= '' then latest[#latest + 1], latest[#latest + 2] = id, text end
+end
+in_chunks('ZADD', crons, moved)
+in_chunks('HSET', last, latest)
+for type, desk in pairs(desks) do
+    if desk.count > 0 then put(desk, type, KEYS[4]) end
+end
+local found = call('ZRANGE', crons, '-inf', now, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
+local first = tonumber(call('ZRANGE', crons, 0, 0, 'WITHSCORES')[2] or 'inf')
+local answer = {now, first and first < 1e15 and first or 0, entered}
+for i = 1, #found, 2 do
+    local spec = call('HGET', specs, found[i])
+    if spec then
+        local n = #answer
+        answer[n + 1], answer[n + 2], answer[n + 3] = found[i], tonumber(found[i + 1]), string.match(spec, '^[^\n]*')
+    else
+        call('ZREM', crons, found[i])  -- nothing says what it is
+    end
+end
+for _, desk in pairs(desks) do
+    if desk.count > 0 then announce(desk) end
+end
+return answer

@@ -24,7 +24,12 @@ local function wait_from_now(waiting, name, look)
     call('PEXPIRE', waiting, 300000)
     local rank, looks = call('ZRANK', waiting, name), tonumber(was[6] or 0)
     look = math.min(look, now + 30000)
-    if rank > 2 and looks > now and looks <= look + 20 then return now + 30000 end
+    if rank > 2 and looks > now and looks <= look + 20 then
+        -- Whoever said that it would look may have died since.
+        for _, first in ipairs(call('ZRANGE', waiting, 0, 2)) do
+            if redis.pcall(publish, channel .. first, string.format('d%.0f', math.max(look - now, 1))) ~= 0 then return now + 30000 end
+        end
+    end
     look = look + math.min(rank, 16) * 10
     if rank == 0 or looks <= now or look < looks then call('HSET', key, 't', string.format('%.0f', look)) end
     return look

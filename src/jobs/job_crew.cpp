@@ -188,6 +188,10 @@ void job_crew::returned(running_job& one, std::string result) noexcept {
         decide({.of = one.item, .what = verdict::kind::unused}, {});
         return;
     }
+    if (one.is_overdue) {
+        missed(one, too_long(one), false);
+        return;
+    }
     bool const is_said =
         result.empty() ? decide({.of = one.item, .what = verdict::kind::ack}, [self = shared_from_this()](std::exception_ptr why) { self->report(why); })
                        : decide({.of = one.item, .what = verdict::kind::complete, .reason = std::move(result)},
@@ -213,8 +217,11 @@ void job_crew::threw(running_job& one, std::exception_ptr why) noexcept {
         decide({.of = one.item, .what = verdict::kind::unused}, {});
         return;
     }
-    missed(one, text_of(why), is_reject(why));
+    if (one.is_overdue) missed(one, too_long(one), false);
+    else missed(one, text_of(why), is_reject(why));
 }
+
+std::string job_crew::too_long(running_job const& one) { return fmt::format("it took longer than {} ms", one.what.record.terms.timeout.count()); }
 
 task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, running one) {
     auto const limit = one->what.record.terms.timeout;
@@ -224,7 +231,12 @@ task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, running one) {
     } catch (cancelled_error const&) {
         co_return;  // it has ended
     }
-    if (self->missed(*one, fmt::format("it took longer than {} ms", limit.count()), false)) one->stop.request_stop();
+    if (one->what.record.is_single) {  // the next one begins when this has ended, and not before
+        one->is_overdue = true;
+        one->stop.request_stop();
+        co_return;
+    }
+    if (self->missed(*one, too_long(*one), false)) one->stop.request_stop();
 }
 
 // ---- loops

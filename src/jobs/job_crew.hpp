@@ -33,6 +33,7 @@ struct running_job : std::enable_shared_from_this<running_job> {
     std::stop_source stop;       ///< for its handler
     std::stop_source over;       ///< it has ended: nobody has to watch it
     std::atomic<bool> cancelled{false};
+    std::atomic<bool> is_overdue{false};
 };
 
 class job_crew : public std::enable_shared_from_this<job_crew> {
@@ -74,6 +75,7 @@ private:
     void end(branch& of, running_job& one) noexcept;
     void returned(running_job& one, std::string result) noexcept;
     void threw(running_job& one, std::exception_ptr why) noexcept;
+    static std::string too_long(running_job const& one);
     bool missed(running_job& one, std::string reason, bool is_final) noexcept;
     void enter_turn() noexcept;
     void leave_turn() noexcept;

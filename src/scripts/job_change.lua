@@ -25,6 +25,8 @@ local ready, ranked, later, held, items = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KE
 --#include job_rules
 --#include job_state
 --#include job_sides
+--#include job_single
+--#include job_batch
 --#include job_links
 local what, id, delay, priority = ARGV[2], ARGV[3], whole(ARGV[4], 0, 1e13), tonumber(ARGV[5])
 if not (delay and priority) then return refuse('delay: ms, priority: a number') end
@@ -32,10 +34,16 @@ local calm, state, _, text, token = tonumber(was[7]), state_of(id)
 local has_ended = state == 'completed' or state == 'failed' or state == 'cancelled'
 if state == 'unknown' or has_ended ~= (what == 'requeue') or (what == 'move' and state ~= 'waiting') then return {state, 0} end
 local mine, node = side_of(here), nodes_of(here .. '/' .. id)[1]
-if node and node.state ~= '-' then node.state, node.changed, mine.blocked[id] = '-', true, false end
+if node and node.state ~= '-' then node.state, node.changed = '-', true end
+if state == 'blocked' then mine.blocked[id] = false end
+local rule, _, _, single = single_of(mine, id)
+local first = single and call('HGET', part('singles'), single)
+if what == 'requeue' and first and first ~= id and rule == 'k' then return {state, 0} end
 local generation, size, at = string.match(text, '^%a (%d+) %d+ (%d+) [^\n]*\n()')
 -- Whoever has it, or had it and does not know yet that its lease is over, cannot complete it any more.
-if token then
+-- Of a single one that runs the lease is left, so that the next one of its name begins when it has stopped.
+local is_stopped = single and what == 'cancel' and state == 'running'
+if token and not is_stopped then
     call('ZREM', held, token)
     call('HDEL', items, token)
 end
@@ -46,8 +54,10 @@ if what == 'cancel' then
     end
     call('HSET', part('records'), id, 'x' .. string.sub(text, 2))
     end_job('cancelled', id, '')
+    if is_stopped then call('HSET', part('links'), 'z' .. id, generation .. ' ' .. single) end
     leave(mine, id, 'cancelled')
     spread()
+    commit_batches()
     commit_jobs()
     commit_sides()
     if state == 'running' then redis.pcall(publish, part('control'), id) end
@@ -62,10 +72,14 @@ if has_ended then
 end
 local entry = string.format('%s %d %d 0 0\n%s 0', id, generation * 1000000, priority, generation)
 news[1] = (has_ended and 'requeued ' or 'moved ') .. id
-if delay > 0 then call('ZADD', later, now + delay, entry)
+if single and has_ended then
+    call('HSET', part('links'), 's' .. id, string.format('%s %.0f %d %s', rule, delay, priority, single))
+    find_turn(mine, id, first == id and 'q' or rule, string.format('%.0f', delay), priority, single)
+elseif delay > 0 then call('ZADD', later, now + delay, entry)
 elseif priority ~= 0 then call('ZADD', ranked, -priority, order_of(id) .. ' ' .. entry)
 else call('RPUSH', ready, entry) end
 spread()
+commit_batches()
 if delay > 0 and calm and now + delay < calm then call('HSET', key, 'n', string.format('%.0f', now + delay)) end
 commit_jobs()
 commit_sides()

@@ -18,7 +18,7 @@ using testing::Contains;
 using testing::Not;
 
 TEST(acl, allows_all_that_scripts_call) {
-    std::set<std::string> const no_commands{"numsub", "shardnumsub", "withvalues", "maxlen", "byscore", "consumers", "count", "delconsumer",
+    std::set<std::string> const no_commands{"numsub", "shardnumsub", "withvalues", "maxlen", "byscore", "consumers", "count", "delconsumer", "groups",
                                             "justid", "keepttl", "limit", "retrycount", "withscores"};
     static std::regex const word{"['\"]([A-Z]{3,})['\"]"};
     auto const rules = acl_rules({});

@@ -34,6 +34,7 @@ local function judge()
             lost[#lost + 1] = done + (i - 7 - done) / 3 + 1
         elseif what == 'extend' then
             call('ZADD', held, 'GT', now + span, token)
+            extended(token)
         else
             call('ZREM', held, token)
             call('HDEL', items, token)

@@ -3,6 +3,7 @@
 //     hang  says "begun <payload> <delivery>" and hangs
 //     say   says that, waits for a line of its input, and returns its payload and its delivery as the result
 //     run   says that, and returns
+//     log   appends 'begin <process> <payload>' and, after a moment, 'end ...' to the list "log"; the payload "hang" has no end but a stop
 // The end of its input ends it, in order.
 #include <lockstep/client.hpp>
 #include <lockstep/job_worker.hpp>
@@ -14,6 +15,8 @@
 #include <string>
 #include <thread>
 
+#include <unistd.h>
+
 int main(int count, char** arguments) try {
     if (count != 5) return 2;
     std::string const mode = arguments[4];
@@ -21,6 +24,14 @@ int main(int count, char** arguments) try {
     lockstep::job_worker worker{client, arguments[2], {.concurrency = 4, .lease = std::chrono::milliseconds{std::stol(arguments[3])}}};
     std::mutex mutex;
     worker.handle<std::string>("mail", [&](lockstep::job_context& job, std::string const& what) {
+        if (mode == "log") {
+            auto const who = std::to_string(::getpid()) + ' ' + what;
+            client.command("RPUSH", "log", "begin " + who);
+            do std::this_thread::sleep_for(std::chrono::milliseconds{3});
+            while (what == "hang" && !job.stop_token().stop_requested());
+            client.command("RPUSH", "log", "end " + who);
+            return what;
+        }
         auto const text = what + ' ' + std::to_string(job.deliveries());
         {
             std::lock_guard const guard{mutex};
@@ -32,7 +43,7 @@ int main(int count, char** arguments) try {
         return text;
     });
     worker.start();
-    if (mode == "run") {
+    if (mode == "run" || mode == "log") {
         std::string line;
         std::getline(std::cin, line);
     } else {

@@ -27,6 +27,7 @@
 #include <lockstep/detail/raw_crons.hpp>
 #include <lockstep/detail/raw_jobs.hpp>
 #include <lockstep/detail/time_after.hpp>
+#include <lockstep/job_batch.hpp>
 #include <lockstep/job_flow.hpp>
 
 #include <map>
@@ -71,6 +72,26 @@ public:
         return blocking(async_add_flow(flow), std::move(token));
     }
     task<std::map<std::string, std::string, std::less<>>> async_add_flow(job_flow const& flow) { return raw_.async_add_flow(flow); }
+
+    /// `total` jobs that are or will be scheduled with this `batch`. The same again gives the same one. Throws `invalid_argument_error` if it has another total
+    /// or policy.
+    job_batch batch(std::string_view id, std::int64_t total, batch_options const& how = {}, std::stop_token token = {}) {
+        return blocking(async_batch(id, total, how), std::move(token));
+    }
+    task<job_batch> async_batch(std::string_view id, std::int64_t total, batch_options const& how = {}) {
+        return made(raw_.async_batch(id, total, how, {}, {}, {}), raw_, std::string{id});
+    }
+    /// The same, and when all have ended (with `fail_at_once`: completed), a job of this type is scheduled, once.
+    template <class T, codec_for<T> Codec = codec<T>>
+    job_batch batch(std::string_view id, std::int64_t total, batch_options const& how, std::string_view type, T const& payload, job_options const& then = {},
+                    std::stop_token token = {}) {
+        return blocking(async_batch<T, Codec>(id, total, how, type, payload, then), std::move(token));
+    }
+    template <class T, codec_for<T> Codec = codec<T>>
+    task<job_batch> async_batch(std::string_view id, std::int64_t total, batch_options const& how, std::string_view type, T const& payload,
+                                job_options const& then = {}) {
+        return made(raw_.async_batch(id, total, how, type, Codec::encode(payload), then), raw_, std::string{id});
+    }
 
     /// It is not run any more. One that runs is told to stop, and cannot complete.
     bool cancel(std::string_view id, std::stop_token token = {}) { return blocking(async_cancel(id), std::move(token)); }
@@ -153,6 +174,10 @@ private:
     R blocking(task<R> work, std::stop_token token) const {
         raw_.require_blocking();
         return sync_wait(std::move(work), std::move(token));
+    }
+    static task<job_batch> made(task<void> saying, detail::raw_jobs raw, std::string id) {
+        co_await std::move(saying);
+        co_return job_batch{std::move(raw), std::move(id)};
     }
     static task<scheduled> only(task<std::vector<scheduled>> sending) {
         auto all = co_await std::move(sending);

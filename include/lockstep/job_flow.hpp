@@ -47,6 +47,8 @@ public:
         std::string name;
         std::string type;
         std::string place;
+        std::string single;
+        std::string batch;
         std::string payload;
         std::vector<std::string> parents{};
     };

@@ -22,6 +22,13 @@ enum class parent_failure : std::uint8_t {
     go_on,  ///< it is run all the same, when all its parents have ended
 };
 
+/// What becomes of a `single` job while there is another one of its name.
+enum class single_policy : std::uint8_t {
+    skip,     ///< it is left out
+    queue,    ///< it waits until all before it have ended
+    replace,  ///< those that wait are cancelled, the one that runs is told to stop and cannot complete, and this one is the next
+};
+
 /// How a job is scheduled.
 struct job_options {
     /// It is not run before this time is over.
@@ -44,6 +51,11 @@ struct job_options {
     std::string_view key{};
     /// Nor for this long after it was done. Counts only with a key.
     std::chrono::milliseconds key_window{0};
+    /// Of the jobs of this type with this name, one at a time waits to be run or runs, in the whole fleet. 1 to 512 bytes; empty: any number. Not with a key.
+    std::string_view single{};
+    single_policy when_running = single_policy::queue;
+    /// It is one of the jobs of this batch (`job_client::batch`). 1 to 512 bytes; empty: of none. Not with a key.
+    std::string_view batch{};
     /// Counts only in a flow.
     parent_failure on_parent_failure = parent_failure::fail;
 };
@@ -52,7 +64,7 @@ static_assert(std::is_trivially_destructible_v<job_options>);
 enum class job_state : std::uint8_t {
     unknown,    ///< there is none, or it ended long ago
     waiting,    ///< to be run, now or later
-    blocked,    ///< waits for other jobs: its parents in a flow
+    blocked,    ///< waits for other jobs: its parents in a flow, or the one that has its `single` name
     running,
     completed,
     failed,     ///< tried as often as it may be; `requeue` runs it again
@@ -63,7 +75,7 @@ std::string_view to_string(job_state state) noexcept;
 /// What became of a job that was scheduled.
 struct scheduled {
     std::string id;      ///< `<type>/<number>`: of this one, or of the one that has its key
-    bool is_new = true;  ///< false: there is one with its key already, so this one was left out
+    bool is_new = true;  ///< false: there is one with its key or `single` name already, so this one was left out
 };
 
 /// A try that failed.
@@ -114,9 +126,31 @@ struct job_outcome {
     std::string reason;  ///< of its last failure
 };
 
+/// When a batch has ended.
+enum class batch_policy : std::uint8_t {
+    wait_for_all,  ///< when all its jobs have; it has failed if one of them did not complete
+    fail_at_once,  ///< or as soon as one of them has failed or was cancelled
+};
+
+struct batch_options {
+    batch_policy policy = batch_policy::wait_for_all;
+    /// How long it is remembered when it has ended. 1 ms to a year.
+    std::chrono::milliseconds keep{std::chrono::hours{24}};
+};
+static_assert(std::is_trivially_destructible_v<batch_options>);
+
+struct batch_info {
+    job_state state = job_state::unknown;  ///< running, completed or failed; unknown: there is none, or it ended long ago
+    std::int64_t total = 0;
+    std::int64_t completed = 0;
+    std::int64_t failed = 0;
+    std::int64_t cancelled = 0;
+    std::string then{};  ///< id of the job that was added when it ended, if any
+};
+
 /// Something happened to a job.
 struct job_event {
-    std::string what;  ///< added, started, retrying, completed, failed, cancelled, requeued, moved, released (its parents have completed), progress
+    std::string what;  ///< added, started, retrying, completed, failed, cancelled, requeued, moved, released (not blocked any more), progress
     std::string id;
 };
 

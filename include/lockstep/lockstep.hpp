@@ -19,6 +19,7 @@
 #include <lockstep/event_bus.hpp>
 #include <lockstep/health.hpp>
 #include <lockstep/idempotency.hpp>
+#include <lockstep/job_batch.hpp>
 #include <lockstep/job_client.hpp>
 #include <lockstep/job_flow.hpp>
 #include <lockstep/job_options.hpp>

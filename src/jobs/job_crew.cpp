@@ -21,6 +21,11 @@ using std::chrono::milliseconds;
 constexpr milliseconds rest_after_failure = 1s;  // when nothing could be taken
 constexpr milliseconds longest_rest = std::chrono::hours{1};
 
+std::string too_long(running_job const& one) { return fmt::format("it took longer than {} ms", one.what.record.terms.timeout.count()); }
+
+/// Its time was over, and that is said when its handler has ended.
+bool is_overdue(running_job const& one) { return one.timed_out && one.what.record.is_single; }
+
 std::string text_of(std::exception_ptr const& why) {
     try {
         std::rethrow_exception(why);
@@ -239,6 +244,10 @@ void job_crew::returned(running_job& one, std::string result) noexcept {
         decide({.of = one.item, .what = verdict::kind::unused}, {});
         return;
     }
+    if (is_overdue(one)) {
+        missed(one, too_long(one), false);
+        return;
+    }
     bool const is_said =
         result.empty() ? decide({.of = one.item, .what = verdict::kind::ack}, [self = shared_from_this()](std::exception_ptr why) { self->report(why); })
                        : decide({.of = one.item, .what = verdict::kind::complete, .reason = std::move(result)},
@@ -267,7 +276,8 @@ void job_crew::threw(running_job& one, std::exception_ptr why) noexcept {
         return;
     }
     if (one.permit) one.permit->failure();
-    missed(one, text_of(why), is_reject(why));
+    if (is_overdue(one)) missed(one, too_long(one), false);
+    else missed(one, text_of(why), is_reject(why));
 }
 
 task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, running one) {
@@ -279,7 +289,11 @@ task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, running one) {
         co_return;  // it has ended
     }
     one->timed_out = true;
-    if (self->missed(*one, fmt::format("it took longer than {} ms", limit.count()), false)) one->stop.request_stop();
+    if (one->what.record.is_single) {  // the next one begins when this has ended, and not before
+        one->stop.request_stop();
+        co_return;
+    }
+    if (self->missed(*one, too_long(*one), false)) one->stop.request_stop();
 }
 
 // ---- loops

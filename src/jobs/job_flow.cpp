@@ -60,11 +60,12 @@ job_flow& job_flow::add_bytes(std::string_view name, std::string_view type, std:
         refuse(fmt::format("a name is 1 to 512 bytes, without a slash, not '{}'", name.substr(0, 100)));
     }
     detail::check_job_type(type);
+    if (!how.batch.empty()) detail::check_batch(how.batch);
     if (names_.contains(name)) refuse(fmt::format("there are two jobs '{}'", name));
     if (!how.key.empty()) refuse(fmt::format("'{}' has a key: it might be left out, and those that wait for it could never be run", name));
     if (nodes_.size() == most_jobs) refuse(fmt::format("{} jobs at most", most_jobs));
     payload.insert(0, detail::write_terms(how) + '\n');
-    nodes_.push_back({std::string{name}, std::string{type}, detail::write_place(how), std::move(payload)});
+    nodes_.push_back({std::string{name}, std::string{type}, detail::write_place(how), detail::write_single(how), std::string{how.batch}, std::move(payload)});
     names_.emplace(name, nodes_.size() - 1);
     return *this;
 }

@@ -122,6 +122,19 @@ std::string write_place(job_options const& how) {
     return fmt::format("{} {} {}", when, how.priority, policies[static_cast<std::size_t>(how.on_parent_failure)]);
 }
 
+void check_batch(std::string_view id) {
+    if (!id.empty() && id.size() <= 512) return;
+    throw invalid_argument_error(fmt::format("the id of a batch must be 1 to 512 bytes, not {}", id.size()));
+}
+
+std::string write_single(job_options const& how) {
+    if (how.single.empty()) return {};
+    if (how.single.size() > 512) throw invalid_argument_error(fmt::format("a job: a single name must be 512 bytes at most, not {}", how.single.size()));
+    if (!how.key.empty()) throw invalid_argument_error("a job: it has a key or a single name, not both");
+    constexpr std::string_view rules = "kqr";
+    return rules[static_cast<std::size_t>(how.when_running)] + std::string{how.single};
+}
+
 job_terms read_terms(std::string_view text) {
     job_terms found;
     if (text.empty()) return found;
@@ -151,7 +164,9 @@ job_record read_record(std::string_view text) {
         terms = terms.substr(0, at == 0 ? 0 : at - 1);
     }
     found.terms = read_terms(terms);
-    while (!head.empty()) found.parents.emplace_back(cut(head, ' '));
+    auto parents = cut(head, '\t');
+    while (!parents.empty()) found.parents.emplace_back(cut(parents, ' '));
+    found.is_single = head == "s";
     found.payload = text.substr(size);
     return found;
 }

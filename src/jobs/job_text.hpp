@@ -42,6 +42,10 @@ struct job_terms {
 std::string write_terms(job_options const& how);
 /// '<delay_ms or @time_ms> <priority> <policy>', as job_add.lua wants it. Throws `invalid_argument_error` for what is out of range.
 std::string write_place(job_options const& how);
+/// '' or '<rule><name>'.
+std::string write_single(job_options const& how);
+/// Throws `invalid_argument_error` for what is no id of a batch.
+void check_batch(std::string_view id);
 void check_place(std::chrono::milliseconds delay, std::int32_t priority);
 job_terms read_terms(std::string_view text);
 
@@ -49,6 +53,7 @@ struct job_record {
     std::chrono::system_clock::time_point created{};
     job_terms terms;
     std::vector<std::string> parents{};
+    bool is_single = false;
     std::string_view cron{};  ///< the schedule that it comes from, and when that was due
     std::chrono::system_clock::time_point due{};
     std::string_view payload{};

@@ -13,6 +13,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace lockstep::detail {
@@ -25,6 +28,7 @@ using office = std::shared_ptr<job_office>;
 
 constexpr milliseconds look_every = 30s;
 constexpr std::size_t most_listed = 1'000;
+constexpr std::size_t most_at_once = 4'000;
 
 [[noreturn]] void refuse(std::string_view name, std::string_view what) { throw invalid_argument_error(fmt::format("jobs '{}': {}", name, what)); }
 
@@ -50,20 +54,67 @@ task<std::vector<scheduled>> schedule(place at, std::string type, cargo load) {
 
 using ids_by_name = std::map<std::string, std::string, std::less<>>;
 
+constexpr std::size_t words_of_each = 6;
+
+/// Jobs that have to do with others. The words of each, as job_add.lua wants them.
+task<std::vector<scheduled>> add_linked(place at, std::string types, std::vector<std::string> words) {
+    std::vector<scheduled> all;
+    for (std::size_t i = 0; i != words.size(); i += words_of_each) all.push_back({words[i], true});
+    std::vector<std::string> keys{at->what().key(), std::move(types)};
+    auto asking = depot::ask_once(std::move(at), scripts::job_add, std::move(keys), std::move(words));
+    auto const answer = co_await std::move(asking);
+    std::string_view rest = answer;
+    auto const next_word = [&rest] {
+        auto const end = rest.find(' ');
+        auto const word = rest.substr(0, end);
+        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+        return word;
+    };
+    auto const batch = next_word();
+    std::map<std::int64_t, std::string_view> twins;
+    while (!rest.empty()) {
+        auto const word = next_word();
+        auto const sign = word.find('=');
+        twins[read_number(word.substr(0, sign))] = word.substr(sign + 1);
+    }
+    for (std::size_t i = 0; i != all.size(); ++i) {
+        auto const twin = twins.find(static_cast<std::int64_t>(i) + 1);
+        all[i].is_new = twin == twins.end();
+        all[i].id = all[i].is_new ? fmt::format("{}/{}-{}f", all[i].id, batch, i + 1) : fmt::format("{}/{}", all[i].id, twin->second);
+    }
+    co_return all;
+}
+
+/// The same of one type, however many.
+task<std::vector<scheduled>> schedule_linked(place at, std::string types, std::string type, std::array<std::string, 3> how, std::vector<std::string> payloads) {
+    std::vector<scheduled> all;
+    for (std::size_t i = 0; i != payloads.size();) {
+        std::vector<std::string> words;
+        for (std::size_t end = std::min(i + most_at_once, payloads.size()); i != end; ++i) {
+            words.insert(words.end(), {type, how[0], how[1], how[2], {}, std::move(payloads[i])});
+        }
+        auto adding = add_linked(at, types, std::move(words));
+        auto some = co_await std::move(adding);
+        std::move(some.begin(), some.end(), std::back_inserter(all));
+    }
+    co_return all;
+}
+
 task<ids_by_name> add_flow(place at, std::string types, std::vector<job_flow::node> all) {
     std::vector<std::string> words;
-    words.reserve(4 * all.size());
+    words.reserve(words_of_each * all.size());
     for (auto& one : all) {
         words.push_back(one.type);
         words.push_back(std::move(one.place));
+        words.push_back(std::move(one.single));
+        words.push_back(std::move(one.batch));
         words.push_back(fmt::format("{}", fmt::join(one.parents, " ")));
         words.push_back(std::move(one.payload));
     }
-    std::vector<std::string> keys{at->what().key(), std::move(types)};
-    auto asking = depot::run_once(std::move(at), scripts::job_add, std::move(keys), std::move(words));
-    auto const batch = co_await std::move(asking);
+    auto adding = add_linked(std::move(at), std::move(types), std::move(words));
+    auto added = co_await std::move(adding);
     ids_by_name ids;
-    for (std::size_t i = 0; i != all.size(); ++i) ids.emplace(std::move(all[i].name), fmt::format("{}/{}-{}f", all[i].type, batch, i + 1));
+    for (std::size_t i = 0; i != all.size(); ++i) ids.emplace(std::move(all[i].name), std::move(added[i].id));
     co_return ids;
 }
 
@@ -207,6 +258,12 @@ task<std::vector<scheduled>> raw_jobs::async_schedule(std::string_view type, std
     auto words = words_of(name(), how, payloads.size());
     auto const terms = write_terms(how) + '\n';
     for (auto& one : payloads) one.insert(0, terms);
+    if (!how.single.empty() || !how.batch.empty()) {
+        if (!how.batch.empty()) check_batch(how.batch);
+        if (!how.batch.empty() && !how.key.empty()) refuse(name(), "a job with a key might be left out, and its batch would never end");
+        std::array<std::string, 3> linked{write_place(how), write_single(how), std::string{how.batch}};
+        return schedule_linked(std::move(at), office_->all().key_of("types"), std::string{type}, std::move(linked), std::move(payloads));
+    }
     return schedule(std::move(at), std::string{type}, {std::move(payloads), std::move(words), !how.key.empty(), true, {}});
 }
 

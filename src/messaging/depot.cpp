@@ -119,8 +119,8 @@ task<reply> depot::run(scripts::script const& script, std::span<std::string cons
     return what_.run(script, {views.data(), keys.size()}, words, {.within = std::clamp<milliseconds>(time, 1ms, longest_try)});
 }
 
-task<std::int64_t> depot::run_once(std::shared_ptr<depot> self, scripts::script const& script, std::vector<std::string> keys,
-                                   std::vector<std::string> more) {
+task<std::string> depot::ask_once(std::shared_ptr<depot> self, scripts::script const& script, std::vector<std::string> keys,
+                                  std::vector<std::string> more) {
     engine::pause turn{self->owner(), 0ms};
     co_await turn;
     auto by = self->hub_.sessions().borrow();
@@ -130,15 +130,22 @@ task<std::int64_t> depot::run_once(std::shared_ptr<depot> self, scripts::script 
         for (auto const& one : more) words.emplace_back(one);
         auto request = self->run(script, keys, words);
         auto const said = co_await std::move(request);
-        auto const answer = read_count_answer(said);
+        auto answer = read_once_answer(said);
         self->clock_.learn(answer.now_ms);
         if (!answer.late) {
             self->hub_.sessions().give_back(std::move(by));
-            co_return answer.count;
+            co_return std::move(answer.text);
         }
         ++by.sequence;  // it did not run, and no copy of it can any more
     }
     throw timeout_error("the server's clock runs away");
+}
+
+task<std::int64_t> depot::run_once(std::shared_ptr<depot> self, scripts::script const& script, std::vector<std::string> keys,
+                                   std::vector<std::string> more) {
+    auto asking = ask_once(std::move(self), script, std::move(keys), std::move(more));
+    auto const text = co_await std::move(asking);
+    co_return read_number(text);
 }
 
 void depot::name_here() {

@@ -73,6 +73,9 @@ public:
     std::string lane_key(std::string_view lane) const;
     /// A script that counts something, once however often it is sent: on these keys and the caller's record, with these words behind rules,
     /// sequence and deadline.
+    static task<std::string> ask_once(std::shared_ptr<depot> self, scripts::script const& script, std::vector<std::string> keys,
+                                      std::vector<std::string> more);
+    /// The same, of one that answers a number.
     static task<std::int64_t> run_once(std::shared_ptr<depot> self, scripts::script const& script, std::vector<std::string> keys,
                                        std::vector<std::string> more);
 

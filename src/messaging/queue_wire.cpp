@@ -75,15 +75,17 @@ offer read_offer(std::string_view message) {
     return found;
 }
 
-count_answer read_count_answer(reply_view said) {
+once_answer read_once_answer(reply_view said) {
     if (said.size() != 2) not_understood();
     auto rest = said[0].text();
-    count_answer found{.late = rest == "late", .now_ms = said[1].integer()};
+    once_answer found{.late = rest == "late", .now_ms = said[1].integer()};
     if (found.late) return found;
     cut(rest, ' ');
-    found.count = number(rest);
+    found.text = rest;
     return found;
 }
+
+std::int64_t read_number(std::string_view text) { return number(text); }
 
 pull_answer read_pull_answer(reply_view said) {
     pull_answer found;

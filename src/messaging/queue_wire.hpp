@@ -52,12 +52,13 @@ struct offer {
 };
 offer read_offer(std::string_view message);
 
-struct count_answer {
+struct once_answer {
     bool late = false;
     std::int64_t now_ms = 0;
-    std::int64_t count = 0;
+    std::string text;  ///< behind the sequence
 };
-/// Of purge and of what is done with dead letters.
-count_answer read_count_answer(reply_view said);
+/// Of scripts that depot::ask_once runs.
+once_answer read_once_answer(reply_view said);
+std::int64_t read_number(std::string_view text);
 
 }  // namespace lockstep::detail

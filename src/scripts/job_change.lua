@@ -31,6 +31,8 @@ local memory, ready, ranked, later, held, items = KEYS[10], KEYS[2], KEYS[3], KE
 --#include job_rules
 --#include job_state
 --#include job_sides
+--#include job_single
+--#include job_batch
 --#include job_links
 local what, id, delay, priority = ARGV[4], ARGV[5], whole(ARGV[6], 0, 1e13), tonumber(ARGV[7])
 if not (delay and priority) then return refuse('delay: ms, priority: a number') end
@@ -39,13 +41,19 @@ local state, _, text, token = state_of(id)
 local has_ended = state == 'completed' or state == 'failed' or state == 'cancelled'
 if state == 'unknown' or has_ended ~= (what == 'requeue') or (what == 'move' and state ~= 'waiting') then return {ARGV[2] .. ' 0', server_now} end
 local mine, node = side_of(here), nodes_of(here .. '/' .. id)[1]
-if node and node.state ~= '-' then node.state, node.changed, mine.blocked[id] = '-', true, false end
+if node and node.state ~= '-' then node.state, node.changed = '-', true end
+if state == 'blocked' then mine.blocked[id] = false end
+local rule, _, _, single = single_of(mine, id)
+local first = single and call('HGET', part('singles'), single)
+if what == 'requeue' and first and first ~= id and rule == 'k' then return {ARGV[2] .. ' 0', server_now} end
 local generation, size, window, at = string.match(text, '^%a (%d+) %d+ (%d+) (%d+) [^\n]*\n()')
 local name = string.sub(text, at, at + size - 1)
 remember(ARGV[2] .. ' 1')
 touch()
 -- Whoever has it, or had it and does not know yet that its lease is over, cannot complete it any more.
-if token then
+-- Of a single one that runs the lease is left, so that the next one of its name begins when it has stopped.
+local is_stopped = single and what == 'cancel' and state == 'running'
+if token and not is_stopped then
     call('ZREM', held, token)
     call('HDEL', items, token)
 end
@@ -56,8 +64,10 @@ if what == 'cancel' then
     end
     call('HSET', part('records'), id, 'x' .. string.sub(text, 2))
     end_job('cancelled', id, '')
+    if is_stopped then call('HSET', part('links'), 'z' .. id, generation .. ' ' .. single) end
     leave(mine, id, 'cancelled')
     spread()
+    commit_batches()
     if call('ZCARD', part('cancelled')) % 64 == 0 then trim('cancelled', 10000, 604800000) end
     commit_jobs()
     commit_sides()
@@ -75,10 +85,14 @@ end
 if has_ended then name, window = '', '0' end  -- another one may have its key now
 local entry = string.format('%s %d %d %s %d\n', id, generation % 2000 * 1000000, priority, window, #name) .. name .. generation .. ' 0'
 news[1] = (has_ended and 'requeued ' or 'moved ') .. id
-if delay > 0 then call('ZADD', later, now + delay, entry)
+if single and has_ended then
+    call('HSET', part('links'), 's' .. id, string.format('%s %.0f %d %s', rule, delay, priority, single))
+    find_turn(mine, id, first == id and 'q' or rule, string.format('%.0f', delay), priority, single)
+elseif delay > 0 then call('ZADD', later, now + delay, entry)
 elseif priority ~= 0 then call('ZADD', ranked, -priority, order_of(id) .. ' ' .. entry)
 else call('RPUSH', ready, entry) end
 spread()
+commit_batches()
 if delay > 0 then lower(now + delay) end
 commit_jobs()
 commit_sides()

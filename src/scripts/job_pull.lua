@@ -40,13 +40,18 @@ local name, worker, keep = string.match(ARGV[5], '^([^\n]*)\n([^\n]*)\n([^\n]*)$
 --#include queue_take
 --#include job_take
 -- What those that ended mean for those that wait for them. In a function: most calls need none of it. Returns as commit_sides.
-local function follow()
+local function follow(is_taking)
 --#include job_sides
+--#include job_single
+--#include job_batch
 --#include job_links
-    for _, one in ipairs(linked) do leave(side_of(here), one[1], one[2]) end
+    for _, one in ipairs(linked) do
+        if one[2] == 'over' then stopped_at_last(side_of(here), one[1]) else leave(side_of(here), one[1], one[2]) end
+    end
     linked = {}
     spread()
-    return commit_sides(true)
+    commit_batches()
+    return commit_sides(is_taking)
 end
 local want = whole(ARGV[4], 0, 1000)
 if not (name and want and done and done >= 0 and #ARGV >= 6 + done) then return refuse('names, want: 0 to 1000, done: as many as follow') end
@@ -59,12 +64,14 @@ if has_heirs and not was[10] then call('HSET', key, 'h', 1) end
 local look, waits = 1e15, 0
 if want > 0 then look = settle(held, items) end
 local released, due = 0, 1e15
-if #linked > 0 then released, due = follow() end
+if #linked > 0 then released, due = follow(true) end
 soonest = math.min(soonest, due)
 local more = put_back() + released
 if want > 0 then
     take(want)
     admit()
+    -- What was taken and is not to be run may have been the one for which others wait: they can be taken now.
+    if #linked > 0 and follow(false) > 0 then soonest = now end
 end
 if #tokens < want and name ~= '' then
     waits = 1

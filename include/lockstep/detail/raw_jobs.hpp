@@ -35,6 +35,11 @@ public:
 
     task<std::vector<scheduled>> async_schedule(std::string_view type, std::vector<std::string> payloads, job_options const& how);
     task<std::map<std::string, std::string, std::less<>>> async_add_flow(job_flow const& flow);
+    /// Without a type no job is added when it ends.
+    task<void> async_batch(std::string_view id, std::int64_t total, batch_options const& how, std::string_view then_type, std::string then_payload,
+                           job_options const& then_how);
+    task<batch_info> async_find_batch(std::string_view id);
+    task<std::optional<batch_info>> async_wait_batch(std::string_view id, std::chrono::steady_clock::time_point until);
     task<bool> async_change(std::string_view what, std::string_view id, std::chrono::milliseconds delay, std::int32_t priority);
     task<std::optional<job_info>> async_find(std::string_view id);
     task<std::vector<job_info>> async_list(std::string_view type, job_state state, std::size_t from, std::size_t most);

@@ -7,6 +7,7 @@ local function judged(token, entry, deliveries, what, span, why)
     elseif what == 'fail' then
         die(entry, deliveries, why)
     elseif what == 'retry' then
+        if is_stopping(id) then return true end
         local _, _, more, at, _, _, size = open(entry)
         local generation, failures = attempt_of(entry)
         local again = id .. ' ' .. deliveries .. more .. '\n' .. string.sub(entry, at, at + size - 1) .. generation .. ' ' .. failures + 1
@@ -18,4 +19,10 @@ local function judged(token, entry, deliveries, what, span, why)
         return false
     end
     return true
+end
+
+-- Its lease was prolonged; if it was told to stop, it may not have heard it.
+local function extended(token)
+    local id = string.find(token, 'f.', 1, true) and id_of(token)
+    if id and call('HEXISTS', part('links'), 'z' .. id) == 1 then redis.pcall(publish, part('control'), token) end
 end

@@ -1,9 +1,9 @@
--- What the end of a job, or its return, means for its children, and theirs. Needs job_sides.
+-- What the end of a job, or its return, means for its children, and theirs. Needs job_sides, job_single and job_batch.
 local agenda = {}  -- {side, id, its children, what is added to their pending and bad parents, why}
 
 local function read_node(text, one, id)
-    local state, pending, bad, policy, when, priority = string.match(text, '^(%S) (%d+) (%d+) (%S) (%S+) (%S+)')
-    return {side = one, id = id, state = state, pending = pending + 0, bad = bad + 0, policy = policy, when = when, priority = priority}
+    local state, pending, bad, policy, when, priority, single = string.match(text, '^(%S) (%d+) (%d+) (%S) (%S+) (%S+) (%S)$')
+    return {side = one, id = id, state = state, pending = pending + 0, bad = bad + 0, policy = policy, when = when, priority = priority, single = single}
 end
 
 -- Those of them that are remembered.
@@ -32,18 +32,38 @@ local function nodes_of(names)
     return nodes
 end
 
-local function tell_children(one, id, pending, bad, why)
-    local names = call('HGET', one.links, 'k' .. id)
-    if names then agenda[#agenda + 1] = {names = names, pending = pending, bad = bad, why = why} end
+-- It has ended in this state, or was in it and is to be run again.
+function leave(one, id, state)
+    local is, is_bad = call('HMGET', one.links, 'k' .. id, 's' .. id, 'z' .. id, 'b' .. id), state ~= 'completed'
+    if is[1] then
+        local why = is_bad and 'its parent ' .. one.type .. '/' .. id .. (state == 'failed' and ' failed' or ' was cancelled')
+        agenda[#agenda + 1] = {names = is[1], pending = -1, bad = is_bad and 1 or 0, why = why}
+    end
+    if is[2] then
+        local name = string.match(is[2], '^%S %S+ %S+ (.*)$')
+        call('ZREM', one.q .. ':line:' .. name, id)
+        if not is[3] then pass_on(one, id, name) end
+    end
+    if is[4] then count_in(is[4], state, 1) end
+end
+local function come_back(one, id, state)
+    local is = call('HMGET', one.links, 'k' .. id, 'b' .. id)
+    if is[1] then agenda[#agenda + 1] = {names = is[1], pending = 1, bad = state ~= 'completed' and -1 or 0} end
+    if is[2] then count_in(is[2], state, -1) end
 end
 
--- It has ended in this state, or was in it and is to be run again.
-local function leave(one, id, state)
-    local is_bad = state ~= 'completed'
-    tell_children(one, id, -1, is_bad and 1 or 0,
-                  is_bad and 'its parent ' .. one.type .. '/' .. id .. (state == 'failed' and ' failed' or ' was cancelled') or nil)
+-- Its parents let it be run.
+local function begin(one, id, when, priority, is_single)
+    if not is_single then
+        one.news[#one.news + 1] = 'released ' .. id
+        enter(one, id, 0, when, priority)
+        return
+    end
+    local first = find_turn(one, id, single_of(one, id))
+    if not first then return end
+    close(one, id, 'cancelled', one.type .. '/' .. first .. ' waits or runs already')
+    leave(one, id, 'cancelled')
 end
-local function come_back(one, id, state) tell_children(one, id, 1, state ~= 'completed' and -1 or 0) end
 
 -- What its parents mean for a job now.
 local function weigh(node, why)
@@ -56,12 +76,11 @@ local function weigh(node, why)
     elseif node.state == 'd' and node.bad == 0 then
         node.state, one.ended[id], one.blocked[id] = 'b', false, true
         one.news[#one.news + 1] = 'requeued ' .. id
-        come_back(one, id, 'failed')
+        come_back(one, id, node.policy == 's' and 'cancelled' or 'failed')
     end
     if node.state == 'b' and node.pending == 0 then
         node.state, one.blocked[id] = '-', false
-        one.news[#one.news + 1] = 'released ' .. id
-        enter(one, id, 0, node.when, node.priority)
+        begin(one, id, node.when, node.priority, node.single == 's')
     end
     node.changed = true
 end

@@ -17,13 +17,24 @@ local linked, has_heirs = {}, false
 
 local function add_up(what, n) tally[what] = (tally[what] or 0) + n end
 
+-- It was cancelled, but its worker goes on as far as is known, and nobody else may begin.
+-- Of an entry that was dropped: only if it is that of this generation.
+local function is_stopping(id, generation)
+    local text = string.find(id, 'f', 1, true) and call('HGET', part('links'), 'z' .. id)
+    if not text or (generation and string.match(text, '^%d+') ~= generation) then return false end
+    linked[#linked + 1] = {id, 'over'}
+    return true
+end
+
 local function end_job(state, id, text)
+    local is_linked = has_heirs or string.find(id, 'f', 1, true)
+    if is_linked and is_stopping(id) then return end
     local list = finished[state]
     list[#list + 1], list[#list + 2] = now, id
     stopped[#stopped + 1] = id
     if text ~= '' then outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, text end
     news[#news + 1] = state .. ' ' .. id
-    if has_heirs or string.find(id, 'f', 1, true) then linked[#linked + 1] = {id, state} end
+    if is_linked then linked[#linked + 1] = {id, state} end
 end
 
 -- Of jobs that are to be forgotten, those that may be: the results of the others are wanted by children that have not completed. These
@@ -45,7 +56,7 @@ local function keep_awaited(state, gone)
             kept[#kept + 1], kept[#kept + 2] = now, id
         else
             free[#free + 1] = id
-            for _, letter in ipairs({'k', 'o'}) do dropped[#dropped + 1] = letter .. id end
+            for _, letter in ipairs({'k', 'o', 's', 'b'}) do dropped[#dropped + 1] = letter .. id end
         end
     end
     in_chunks('ZADD', part(state), kept)

@@ -1,7 +1,7 @@
 -- Jobs of the same name, of any type, for what concerns several of them at once. Needs job_rules, queue_rules, queue_entry and now.
 --   links    hash of a type, for jobs with an f in their id, and for those that such jobs wait for:
 --     k<id>  '<type>/<id> ...': its children
---     o<id>  '<state> <pending> <bad> <policy> <when> <priority>': it has parents, of which so many have not ended and so many failed or were
+--     o<id>  '<state> <pending> <bad> <policy> <when> <priority> <s: it is single>': it has parents, of which so many have not ended and so many failed or were
 --            cancelled. State: b (blocked), d (ended because of them), - (neither). Policy when one is bad: f (it fails), s (skipped), g (goes on)
 --   blocked  sorted set of a type: ids of jobs that wait for others, by the time, ms
 local base, here = string.match(key, '^(.*):q:([^:]+)$')
@@ -70,7 +70,7 @@ local function commit_sides(is_taking)
         end
         for id, node in pairs(one.nodes) do
             if node and node.changed then
-                append(set, 'o' .. id, string.format('%s %d %d %s %s %s', node.state, node.pending, node.bad, node.policy, node.when, node.priority))
+                append(set, 'o' .. id, string.format('%s %d %d %s %s %s %s', node.state, node.pending, node.bad, node.policy, node.when, node.priority, node.single))
             end
         end
         in_chunks('HSET', one.links, set)

@@ -13,6 +13,7 @@ local function admit()
             news[#news + 1] = 'started ' .. id
         else
             dropped[#dropped + 1] = tokens[i]
+            is_stopping(id, (attempt_of(entry)))
         end
     end
     if #dropped > 0 and lease > 0 then

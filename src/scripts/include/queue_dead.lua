@@ -4,3 +4,4 @@ local function bury(entry, deliveries, reason) call('XADD', dead, 'MAXLEN', most
 local function shown(entry) return entry end
 local function ended() end
 local function judged() end
+local function extended() end

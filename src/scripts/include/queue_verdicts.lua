@@ -35,6 +35,7 @@ local function judge()
         elseif what == 'extend' then
             call('ZADD', held, 'GT', now + span, token)
             soonest = math.min(soonest, now + span)  -- somebody has to look then, if its holder dies
+            extended(token)
         else
             call('ZREM', held, token)
             call('HDEL', items, token)

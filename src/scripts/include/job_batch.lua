@@ -1,0 +1,53 @@
+-- Jobs whose ends are counted together. Needs job_sides.
+--   links, b<id>            its batch
+--   <jobs>:batch:<batch>    hash: total, policy (o: has failed when one is not completed; a: all are awaited), keep (ms, when it has ended), added, completed,
+--                           failed, cancelled: how many; state, when it has ended; job, place, text: type, place and record of a job to be added then
+local batches = {}
+
+local function count_in(batch, what, n)
+    batches[batch] = batches[batch] or {}
+    batches[batch][what] = (batches[batch][what] or 0) + n
+end
+
+local function add_plain(type, place, text)
+    local one, when, priority = side_of(type), string.match(place, '^(%S+) (%S+)')
+    local number = string.format('%.0f', math.max((call('HGET', one.q, 'l') or 0) + 1, us))
+    local id, kept, options, at = number .. '-1', math.max(2 * retention, 300000), string.match(text, '^([^\n]*\n)()')
+    call('HSET', one.q, 'v', format, 'l', number, 'x', string.format('%.0f', now + kept))
+    call('PEXPIRE', one.q, kept)
+    call('ZADD', base .. ':types', 0, type)
+    call('HSET', one.q .. ':records', id, string.format('w 0 %.0f 0 0 ', now) .. options .. string.sub(text, at))
+    one.news[#one.news + 1] = 'added ' .. id
+    add_up_at(one, 'added', 1)
+    enter(one, id, 0, when, priority)
+    return type .. '/' .. id
+end
+
+local function judge_batch(at)
+    local is = call('HMGET', at, 'total', 'policy', 'keep', 'added', 'completed', 'failed', 'cancelled', 'state', 'job', 'place', 'text')
+    if is[8] then return end
+    local keep, bad = is[3] or 86400000, (is[6] or 0) + (is[7] or 0)
+    local ended = bad + (is[5] or 0)
+    local is_full = is[1] and ended >= is[1] + 0
+    if is_full or (is[1] and is[2] == 'o' and bad > 0) then
+        local state = bad > 0 and 'failed' or 'completed'
+        call('HSET', at, 'state', state)
+        if is_full and is[9] and (is[2] == 'a' or bad == 0) then call('HSET', at, 'then', add_plain(is[9], is[10], is[11])) end
+        call('HDEL', at, 'text')
+        call('PEXPIRE', at, keep)
+        redis.pcall(publish, at .. ':ended', state)
+    elseif (is[4] or 0) - ended <= 0 then
+        call('PEXPIRE', at, keep)  -- there is nobody who could end it, unless more come
+    else
+        call('PERSIST', at)
+    end
+end
+
+local function commit_batches()
+    for batch, counts in pairs(batches) do
+        local at = base .. ':batch:' .. batch
+        for what, n in pairs(counts) do call('HINCRBY', at, what, n) end
+        judge_batch(at)
+    end
+    batches = {}
+end

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "support/eventually.hpp"
-#include "support/failures.hpp"
 #include "support/redis_server.hpp"
 #include "support/steady_load.hpp"
 
@@ -69,9 +68,12 @@ ending ending_of(F call) {
     }
 }
 
-/// The same for a request with little time; see until_heard().
+/// The same for a request with little time, sent again when that was over before anything was heard: a busy machine does that.
 inline ending hurried_ending(client& through, request const& hurried) {
-    return ending_of([&] { until_heard([&] { through.execute(hurried); }); });
+    for (int left = 20;; --left) {
+        auto end = ending_of([&] { through.execute(hurried); });
+        if (end.reason != errc::timeout || left == 0) return end;
+    }
 }
 
 /// A request that was begun and is waited for later.

@@ -18,7 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-constexpr milliseconds rest_after_failure = 1s;  // when nothing could be taken
 constexpr milliseconds longest_rest = std::chrono::hours{1};
 
 std::string too_long(running_job const& one) { return fmt::format("it took longer than {} ms", one.what.record.terms.timeout.count()); }
@@ -153,63 +152,6 @@ void job_crew::leave_turn() noexcept {
 
 // ---- a job
 
-task<job_crew::running> job_crew::next(std::shared_ptr<job_crew> self, branch& of) {
-    auto const owner = of.queue->owner();
-    while (self->pausing_ && !self->stopping_) {
-        auto waiting = doorbell::wait(owner, self->free_, longest_rest);
-        co_await std::move(waiting);
-        if (!self->pausing_ || self->stopping_) self->free_.ring();  // the others, too
-        engine::pause turn{owner, 0ms};
-        co_await turn;
-    }
-    if (self->stopping_) co_return running{};
-    taker mine{of.queue, raw_queue::until::max(), &self->pausing_};
-    co_await mine;
-    if (!mine.got) co_return running{};
-    auto one = self->begin(of, std::exchange(mine.got, nullptr));
-    std::exception_ptr problem;
-    try {
-        if (of.limit != nullptr || of.breaker != nullptr) {
-            auto admitting = with_stop_token(with_stop_token(admit(self, of, one), self->halt_.get_token()), one->stop.get_token());
-            co_await std::move(admitting);
-        }
-        while (self->is_shared_ && self->turns_ >= self->how_.concurrency && !self->stopping_) {
-            auto waiting = doorbell::wait(owner, self->free_, longest_rest);
-            co_await std::move(waiting);
-            engine::pause turn{owner, 0ms};
-            co_await turn;
-        }
-    } catch (...) {
-        problem = std::current_exception();
-    }
-    bool const has_turn = !self->is_shared_ || self->turns_ < self->how_.concurrency;
-    if (!problem && has_turn && one->item->is_valid() && !one->cancelled) {
-        self->enter_turn();
-        if (self->turns_ < self->how_.concurrency) self->free_.ring();
-        co_return one;
-    }
-    decide({.of = one->item, .what = verdict::kind::unused}, {});
-    self->forget(of, *one);
-    self->free_.ring();  // the turn that it did not take
-    if (problem && !self->stopping_ && !one->cancelled) std::rethrow_exception(problem);
-    co_return running{};
-}
-
-task<void> job_crew::admit(std::shared_ptr<job_crew> self, branch& of, running one) {
-    if (of.limit != nullptr) {
-        auto asking = of.limit->async_acquire(of.type);
-        co_await std::move(asking);
-    }
-    while (of.breaker != nullptr && !self->stopping_ && one->item->is_valid()) {
-        auto asking = of.breaker->async_try_allow();
-        one->permit = co_await std::move(asking);
-        if (one->permit) co_return;
-        auto const open_for = of.breaker->state().retry_after;  // 0: somebody probes, or it is held open
-        engine::pause rest{self->office_->owner(), std::clamp<milliseconds>(open_for, 200ms, 1s)};
-        co_await rest;
-    }
-}
-
 job_crew::running job_crew::begin(branch& of, std::shared_ptr<held_item> item) {
     auto made = std::make_shared<running_job>();
     made->office = office_;
@@ -294,112 +236,6 @@ task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, running one) {
         co_return;
     }
     if (self->missed(*one, too_long(*one), false)) one->stop.request_stop();
-}
-
-// ---- loops
-
-task<void> job_crew::work(std::shared_ptr<job_crew> self, branch& of) {
-    while (!self->stopping_) {
-        running one;
-        std::exception_ptr problem;
-        try {
-            auto taking = next(self, of);
-            one = co_await std::move(taking);
-        } catch (cancelled_error const&) {
-            co_return;
-        } catch (...) {
-            problem = std::current_exception();
-        }
-        if (problem) {
-            self->report(problem);
-            engine::pause rest{self->office_->owner(), rest_after_failure};
-            co_await rest;
-            continue;
-        }
-        if (!one) continue;
-        std::string result;
-        std::stop_callback const lost{one->item->token_for_stop(), [&stop = one->stop] { stop.request_stop(); }};
-        if (one->what.record.terms.timeout > 0ms) start(with_stop_token(watch_time(self, one), one->over.get_token()), [one](std::exception_ptr) {});
-        try {
-            raw_job job{one};
-            auto working = with_stop_token(of.as_task(job), one->stop.get_token());
-            result = co_await std::move(working);
-        } catch (...) {
-            problem = std::current_exception();
-        }
-        if (!self->office_->owner()->home().here()) {  // the handler went on elsewhere
-            engine::pause turn{self->office_->owner(), 0ms};
-            co_await turn;
-        }
-        if (problem) self->threw(*one, problem);
-        else self->returned(*one, std::move(result));
-        self->end(of, *one);
-    }
-}
-
-void job_crew::work_on_thread(std::shared_ptr<job_crew> self, branch& of) {
-    while (!self->stopping_) {
-        running one;
-        try {
-            one = sync_wait(next(self, of));
-        } catch (cancelled_error const&) {
-            return;
-        } catch (...) {
-            self->report(std::current_exception());
-            std::unique_lock guard{self->mutex_};
-            std::condition_variable_any().wait_for(guard, rest_after_failure, [&] { return self->stopping_.load(); });
-            continue;
-        }
-        if (!one) continue;
-        std::stop_callback const lost{one->item->token_for_stop(), [&stop = one->stop] { stop.request_stop(); }};
-        if (one->what.record.terms.timeout > 0ms) start(with_stop_token(watch_time(self, one), one->over.get_token()), [one](std::exception_ptr) {});
-        try {
-            raw_job job{one};
-            self->returned(*one, of.on_thread(job));
-        } catch (...) {
-            self->threw(*one, std::current_exception());
-        }
-        auto& home = self->office_->owner()->home();
-        if (!home.post([self, &of, one] { self->end(of, *one); })) one->over.request_stop();
-    }
-}
-
-/// Jobs that are cancelled are told to those who run them; a worker that misses it learns it when it renews.
-task<void> job_crew::listen(std::shared_ptr<job_crew> self, branch& of) {
-    std::weak_ptr<job_crew> const weak = self;
-    auto hear = [weak, &of](std::string_view token) {
-        auto const alive = weak.lock();
-        if (!alive) return;
-        running found;
-        {
-            std::lock_guard const guard{of.mutex};
-            auto const at = of.at_work.find(token.substr(0, token.rfind('.')));
-            if (at != of.at_work.end() && at->second->item->token == token) found = at->second;
-        }
-        if (!found) return;
-        found->cancelled = true;
-        found->stop.request_stop();
-    };
-    while (!self->stopping_) {
-        std::exception_ptr problem;
-        try {
-            // What was said before it heard, or while it could not, shows when it renews.
-            auto look = [weak, &of] {
-                if (auto const alive = weak.lock()) of.queue->renew_now();
-            };
-            auto hearing = job_office::listen(of.queue, "control", hear, look);
-            of.control = co_await std::move(hearing);
-            of.queue->renew_now();
-            co_return;
-        } catch (cancelled_error const&) {
-            co_return;
-        } catch (...) {
-            problem = std::current_exception();
-        }
-        self->report(problem);
-        engine::pause rest{self->office_->owner(), rest_after_failure};
-        co_await rest;
-    }
 }
 
 // ---- the end

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -68,14 +69,26 @@ private:
         circuit_breaker* breaker = nullptr;
         std::shared_ptr<depot> queue;
         subscription control;
+        std::atomic<std::chrono::steady_clock::duration> typical{std::chrono::milliseconds{10}};  // how long its handler takes
+        void learn(std::chrono::steady_clock::duration took) noexcept;
         std::mutex mutex;
         std::map<std::string, running, std::less<>> at_work;  // by the id in the queue
     };
 
+    /// What a loop has taken and not begun. In turns.
+    struct hand {
+        std::deque<running> jobs;
+        depot::clock::time_point since{};
+        bool is_watched = false;
+    };
+
+    std::size_t at_once(branch const& of) const noexcept;
+    void give_back(branch& of, hand& what) noexcept;
+    static task<void> watch(std::shared_ptr<job_crew> self, branch& of, std::shared_ptr<hand> what);
     static task<void> work(std::shared_ptr<job_crew> self, branch& of);
     static void work_on_thread(std::shared_ptr<job_crew> self, branch& of);
     /// The next one of a type, when it may be run; nothing: none, ask again.
-    static task<running> next(std::shared_ptr<job_crew> self, branch& of);
+    static task<running> next(std::shared_ptr<job_crew> self, branch& of, std::shared_ptr<hand> mine);
     /// Waits until it may be begun by its type's limit and breaker; it is leased meanwhile.
     static task<void> admit(std::shared_ptr<job_crew> self, branch& of, running one);
     static task<void> listen(std::shared_ptr<job_crew> self, branch& of);

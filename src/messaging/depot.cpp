@@ -293,10 +293,11 @@ void taker::enter() { depot_->enter(*this); }
 void taker::leave() noexcept { depot_->leave(*this); }
 taker::~taker() {
     withdraw();
-    if (!got || !owner()->same_process()) return;
+    if (got) more.push_back(std::move(got));
+    std::erase(more, nullptr);
+    if (more.empty() || !owner()->same_process()) return;
     owner()->home().in_turn([this] {
-        got->now = held_item::state::judged;
-        depot_->judge({.of = std::move(got), .what = verdict::kind::unused});
+        for (auto& one : more) depot_->give_back(std::move(one));
     });
 }
 

@@ -87,6 +87,8 @@ public:
     void judge(verdict what);
     /// Prolongs all that is held, and so learns what is not any more.
     void renew_now() noexcept { prolong(); }
+    /// Nobody saw it, and it counts as if it had not been taken.
+    void give_back(std::shared_ptr<held_item> what);
     /// Those whose `stopping` this is do not wait any more.
     void dismiss(std::atomic<bool> const* stopping) noexcept;
     /// `done` when what is held was given back.
@@ -103,6 +105,7 @@ private:
         std::vector<verdict> verdicts;  // those that are done first
         std::size_t acks = 0;
         std::size_t want = 0;
+        std::size_t ahead = 0;  // and so many more, if there are
         std::uint64_t covered = 0;  // how many takers had come
         bool waits = false;
         std::string victim;
@@ -146,7 +149,7 @@ private:
     void look_again() noexcept;
     void offered(std::string_view message);
     void hold(std::shared_ptr<held_item> const& item);
-    void hand_out(std::shared_ptr<held_item> item) noexcept;
+    void hand_out(std::vector<std::shared_ptr<held_item>> items) noexcept;
     void prolong() noexcept;
     bool has_to_pull() const noexcept;
     pull_call next_pull();

@@ -157,8 +157,10 @@ depot::pull_call depot::next_pull() {
         for (auto const& one : takers_) {
             if (call.want == most_at_once) break;
             ++call.want;
+            call.ahead += one.most - 1;
             call.waits = call.waits || !one.once;
         }
+        call.ahead = std::min(call.ahead, most_at_once - call.want);
         call.covered = entries_;
         told_ = false;
         if (call.waits) listen();
@@ -174,7 +176,8 @@ task<reply> depot::ask(pull_call const& what) {
     words.reserve(6 + what.acks + 3 * (what.verdicts.size() - what.acks));
     std::vector<std::string> texts;  // what the words point to
     texts.reserve(what.verdicts.size() - what.acks);
-    words.insert(words.end(), {rules_, what.sequence, latest(), what.want});
+    auto const want = what.ahead == 0 ? fmt::format("{}", what.want) : fmt::format("{} {}", what.want, what.ahead);
+    words.insert(words.end(), {rules_, what.sequence, latest(), want});
     std::string name = what.waits ? name_ : std::string{};
     if (!lane_.empty()) name = fmt::format("{}\n{}\n{}\n{}", name, lane_, steals_half_ ? "half" : "one", what.victim);
     if (!job_words_.empty()) name = fmt::format("{}\n{}", name, job_words_);
@@ -221,6 +224,8 @@ bool depot::pulled(pull_call& what, reply const& said) {
 
     auto const& items = static_cast<reply_view const&>(said);
     auto at = items.begin();
+    std::vector<std::shared_ptr<held_item>> taken;
+    taken.reserve(answer.tokens.size());
     for (auto const token : answer.tokens) {
         if (++at == items.end()) break;  // an answer that was lost, of items that were gone with it
         auto const entry = (*at).text();
@@ -230,8 +235,9 @@ bool depot::pulled(pull_call& what, reply const& said) {
             item->set_end(what.sent, how_.visibility);
             hold(item);
         }
-        hand_out(std::move(item));
+        taken.push_back(std::move(item));
     }
+    hand_out(std::move(taken));
     victim_ = answer.victim;
     for (auto one = takers_.begin(); one != takers_.end() && victim_.empty();) {
         auto& who = *one++;
@@ -252,13 +258,27 @@ void depot::hold(std::shared_ptr<held_item> const& item) {
     if (how_.renew && !keeper_.linked()) home().arm(keeper_, home().now() + how_.visibility / 3);
 }
 
-void depot::hand_out(std::shared_ptr<held_item> item) noexcept {
-    if (!takers_.empty() && item->is_valid()) {
-        takers_.front().finish(std::move(item));
-    } else if (how_.reliable) {
-        item->now = held_item::state::judged;
-        judge({.of = std::move(item), .what = verdict::kind::unused});
+/// One to each who waits, and what there is more to those who take several.
+void depot::hand_out(std::vector<std::shared_ptr<held_item>> items) noexcept {
+    auto waiting = static_cast<std::size_t>(std::distance(takers_.begin(), takers_.end()));
+    for (std::size_t i = 0; i != items.size();) {
+        if (waiting == 0 || !items[i]->is_valid()) {
+            if (how_.reliable) give_back(std::move(items[i]));
+            ++i;
+            continue;
+        }
+        auto& who = takers_.front();
+        auto const left = items.size() - i;
+        auto const share = std::min(who.most, left - std::min(left - 1, --waiting));
+        for (std::size_t n = 1; n < share; ++n) who.more.push_back(std::move(items[i + n]));
+        who.finish(std::move(items[i]));
+        i += share;
     }
+}
+
+void depot::give_back(std::shared_ptr<held_item> what) {
+    what->now = held_item::state::judged;
+    judge({.of = std::move(what), .what = verdict::kind::unused});
 }
 
 /// An item in a message. It may have been under way for a while: then it is given back, and a pull takes it, whose time is known.
@@ -271,7 +291,7 @@ void depot::offered(std::string_view message) {
     if (ahead_ms_ != 0 && age > -50 && age < what.lease.count() / 4) item->set_end(now - milliseconds{std::max<std::int64_t>(age, 0)}, what.lease);
     else item->lose();
     hold(item);
-    hand_out(item);
+    hand_out({item});
     if (item->now != held_item::state::held) return;
     verdicts_.push_back({.of = item, .what = verdict::kind::extend, .time = how_.visibility, .is_ours = true});
     ++said_;

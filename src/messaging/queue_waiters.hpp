@@ -33,7 +33,9 @@ public:
     bool const once;
     std::atomic<bool> const* const stopping;
     std::uint64_t entry = 0;  ///< how many had come with it
+    std::size_t most = 1;     ///< if there are several, so many at once; of jobs only
     std::shared_ptr<held_item> got;
+    std::vector<std::shared_ptr<held_item>> more;  ///< behind that, in order
 
 private:
     std::shared_ptr<core> const& owner() const noexcept override;

@@ -14,7 +14,7 @@
   ARGV[1]   rules     as in queue_push; lease_ms 0: what is taken is gone
   ARGV[2]   sequence  as in queue_push
   ARGV[3]   deadline_ms
-  ARGV[4]   want      how many to take, at most 1000
+  ARGV[4]   want      '<how many to take>[ <and so many more if there are>]', at most 1000 of each
   ARGV[5]   names     '<who is to be told when something comes, or nothing>\n<worker>\n<keep, as in include/job_rules.lua>'
   ARGV[6]   done      how many of the following are done
   ARGV[7..]           include/queue_verdicts.lua; what may be 'done', with its result, 'fail' and 'retry <ms>', with the reason, too
@@ -53,8 +53,9 @@ local function follow(is_taking)
     commit_batches()
     return commit_sides(is_taking)
 end
-local want = whole(ARGV[4], 0, 1000)
-if not (name and want and done and done >= 0 and #ARGV >= 6 + done) then return refuse('names, want: 0 to 1000, done: as many as follow') end
+local want, ahead = string.match(ARGV[4], '^(%d+) ?(%d*)$')
+want, ahead = want and whole(want, 0, 1000), ahead == '' and 0 or whole(ahead, 0, 1000)
+if not (name and want and ahead and done and done >= 0 and #ARGV >= 6 + done) then return refuse('names, want: 0 to 1000, done: as many as follow') end
 if sequence == known then return taken_before() end
 has_heirs = was[10] or (not was[1] and call('EXISTS', part('links')) == 1)  -- the hash may have gone since
 finish()
@@ -68,7 +69,7 @@ if #linked > 0 then released, due = follow(true) end
 soonest = math.min(soonest, due)
 local more = put_back() + released
 if want > 0 then
-    take(want)
+    take(want + ahead)
     admit()
     -- What was taken and is not to be run may have been the one for which others wait: they can be taken now.
     if #linked > 0 and follow(false) > 0 then soonest = now end

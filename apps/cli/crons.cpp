@@ -103,6 +103,7 @@ void job_words::declare_options(CLI::App& to) {
     to.add_option("--attempts", attempts, "how often it may be tried in all [3]")->type_name("N")->check(CLI::Range(1, 1'000'000));
     add_duration(to, "--timeout", timeout, "a try that takes longer has failed");
     to.add_option("--key", key, "not while one of its type with this key waits or runs")->type_name("KEY");
+    to.add_option("--tags", tags, "words by which `jobs ls --tag` finds it, with spaces between them")->type_name("TAGS");
 }
 
 std::string job_words::read_payload() const {
@@ -112,7 +113,7 @@ std::string job_words::read_payload() const {
 }
 
 job_options job_words::options() const {
-    return {.priority = priority, .attempts = attempts, .timeout = timeout.value_or(std::chrono::milliseconds{0}), .key = key};
+    return {.priority = priority, .attempts = attempts, .timeout = timeout.value_or(std::chrono::milliseconds{0}), .key = key, .tags = tags};
 }
 
 void add_cron_actions(CLI::App& command, context& all, std::shared_ptr<job_words> const& what) {

@@ -15,7 +15,7 @@
 namespace lockstep::cli {
 
 struct job_words {
-    std::string name, id, type, payload, state, key;
+    std::string name, id, type, payload, state, key, tag, tags;
     std::size_t from = 0, count = 100;
     std::optional<std::chrono::milliseconds> delay{}, timeout{}, wait{}, late{};
     std::int32_t priority = 0, attempts = 3;
@@ -24,7 +24,7 @@ struct job_words {
 
     /// PAYLOAD, at the end of the line.
     void declare_payload(CLI::App& to);
-    /// --attempts, --timeout, --key
+    /// --attempts, --timeout, --key, --tags
     void declare_options(CLI::App& to);
     /// As given, or all of standard input unless that is a terminal.
     std::string read_payload() const;

@@ -33,6 +33,7 @@ boost::json::object json_of(job_info const& one) {
         made["cron"] = one.cron;
         made["due_ms"] = in_ms(one.due);
     }
+    if (!one.tags.empty()) made["tags"] = boost::json::array(one.tags.begin(), one.tags.end());
     if (!one.parents.empty()) made["parents"] = boost::json::array(one.parents.begin(), one.parents.end());
     boost::json::array failures;
     for (auto const& failure : one.failures) {
@@ -47,13 +48,21 @@ exit_code list(context const& all, job_words const& what) {
     job_client of{by, what.name};
     auto const types = what.type.empty() ? of.types() : std::vector<std::string>{what.type};
     table shown{{{"ID"}, {"STATE"}, {"SINCE"}, {"TRIES", align::right}, {"WORKER", align::left, true}, {"PAYLOAD", align::left, true}}};
+    auto const add = [&](std::vector<job_info> const& some) {
+        for (auto const& one : some) {
+            if (!what.state.empty() && to_string(one.state) != what.state) continue;
+            if (all.json) all.print_json(json_of(one));
+            else shown.add({one.id, std::string{to_string(one.state)}, show_time(one.since), std::to_string(one.failures.size()), one.worker, one.payload});
+        }
+    };
     for (auto const& type : types) {
+        if (!what.tag.empty()) {
+            add(of.tagged(type, what.tag, what.from, what.count));
+            continue;
+        }
         for (auto const state : states) {
             if (what.state.empty() ? state == job_state::completed || state == job_state::cancelled : to_string(state) != what.state) continue;
-            for (auto const& one : of.list(type, state, what.from, what.count)) {
-                if (all.json) all.print_json(json_of(one));
-                else shown.add({one.id, std::string{to_string(one.state)}, show_time(one.since), std::to_string(one.failures.size()), one.worker, one.payload});
-            }
+            add(of.list(type, state, what.from, what.count));
         }
     }
     if (!shown.empty()) all.print(shown.text(all.coloured(), all.width()));
@@ -78,6 +87,7 @@ exit_code show(context const& all, job_words const& what) {
     line("created", show_time(found->created));
     if (!found->cron.empty()) line("schedule", fmt::format("{}, due {}", found->cron, show_time(found->due)));
     for (auto const& parent : found->parents) line("after", parent);
+    line("tags", fmt::format("{}", fmt::join(found->tags, " ")));
     line("worker", found->worker);
     line("progress", found->progress);
     line("payload", found->payload);
@@ -193,6 +203,7 @@ void add_jobs(CLI::App& command, context& all) {
     listing->add_option("--state", what->state, "only waiting, blocked, running, failed, completed or cancelled ones")
         ->type_name("STATE")
         ->check(CLI::IsMember({"waiting", "blocked", "running", "failed", "completed", "cancelled"}));
+    listing->add_option("--tag", what->tag, "only those with this tag, in any state; the youngest first")->type_name("TAG");
     listing->add_option("--from", what->from, "pass over so many, of each type and state")->type_name("N")->check(CLI::NonNegativeNumber);
     listing->add_option("--count", what->count, "show so many at most, of each type and state [100]")->type_name("N")->check(CLI::Range(1, 1000));
     with_id(add("show", "all that is known of one", show));

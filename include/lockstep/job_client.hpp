@@ -121,6 +121,13 @@ public:
     task<std::vector<job_info>> async_list(std::string_view type, job_state state, std::size_t from = 0, std::size_t most = 100) {
         return raw_.async_list(type, state, from, most);
     }
+    /// Those of one type that have this tag, in any state, the youngest first. A page may be shorter where some were forgotten meanwhile.
+    std::vector<job_info> tagged(std::string_view type, std::string_view tag, std::size_t from = 0, std::size_t most = 100, std::stop_token token = {}) {
+        return blocking(async_tagged(type, tag, from, most), std::move(token));
+    }
+    task<std::vector<job_info>> async_tagged(std::string_view type, std::string_view tag, std::size_t from = 0, std::size_t most = 100) {
+        return raw_.async_tagged(type, tag, from, most);
+    }
     /// The types that there are.
     std::vector<std::string> types(std::stop_token token = {}) { return blocking(async_types(), std::move(token)); }
     task<std::vector<std::string>> async_types() { return raw_.async_types(); }

@@ -56,6 +56,8 @@ struct job_options {
     single_policy when_running = single_policy::queue;
     /// It is one of the jobs of this batch (`job_client::batch`). 1 to 512 bytes; empty: of none. Not with a key.
     std::string_view batch{};
+    /// Words by which it can be found (`job_client::tagged`), with spaces between them: 16 at most, of 1 to 64 letters, digits and any of . _ : - each.
+    std::string_view tags{};
     /// Counts only in a flow.
     parent_failure on_parent_failure = parent_failure::fail;
 };
@@ -98,6 +100,7 @@ struct job_info {
     std::string worker;  ///< who runs it, or did last
     std::vector<job_failure> failures{};  ///< the last ones, the oldest first
     std::int32_t attempts = 0;            ///< how many it may have
+    std::vector<std::string> tags{};
     std::vector<std::string> parents{};   ///< in a flow: ids of the jobs for which it waits, or waited
     std::string cron{};                   ///< the id of the schedule that it comes from; empty: none
     std::chrono::system_clock::time_point due{};  ///< when that was due
@@ -184,6 +187,8 @@ struct handle_options {
     rate_limiter* limit = nullptr;
     /// A job is begun while this circuit is closed, or as its probe; what its handler throws counts there. Must outlive the worker.
     circuit_breaker* breaker = nullptr;
+    /// The pause after so many failures, instead of what the job's options say; what was thrown is given, too. Must not throw.
+    std::chrono::milliseconds (*backoff)(std::int32_t failures, std::string_view reason) = nullptr;
 };
 static_assert(std::is_trivially_destructible_v<handle_options>);
 

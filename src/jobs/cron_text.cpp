@@ -72,7 +72,9 @@ cron_head read_cron_head(std::string_view line) {
     found.late = milliseconds{number(cut(line, ' '))};
     cut(line, ' ');  // priority
     cut(line, ' ');  // window
-    found.key_size = number(cut(line, ' '));
+    auto size = cut(line, ' ');
+    if (!size.empty() && size.back() >= 'a') size.remove_suffix(1);  // it is that of a single name, and this the rule
+    found.key_size = number(size);
     found.zone = cut(line, '\t');
     found.expression = line;
     return found;
@@ -88,9 +90,12 @@ std::string write_cron(std::string_view id, std::string_view type, std::string_v
     if (job.priority < -1'000'000 || job.priority > 1'000'000) refuse(id, fmt::format("priority must be -1,000,000 to 1,000,000, not {}", job.priority));
     if (job.key.size() > 512) refuse(id, fmt::format("a key must be 512 bytes at most, not {}", job.key.size()));
     if (job.key_window < 0ms || job.key_window > longest_window) refuse(id, "key_window must be 0 to 10 years");
+    if (!job.batch.empty()) refuse(id, "a job of a schedule is of no batch: that would never end");
+    auto const single = write_single(job);
+    auto const name = single.empty() ? job.key : job.single;
     auto const window = job.key.empty() ? 0 : job.key_window.count();
-    return fmt::format("{} {} {} {} {} {} {}\t{}\n{}\n{}{}", type, to_string(how.missed), how.late.count(), job.priority, window, job.key.size(), how.zone,
-                       how.expression, write_terms(job), job.key, payload);
+    return fmt::format("{} {} {} {} {} {}{} {}\t{}\n{}\n{}{}", type, to_string(how.missed), how.late.count(), job.priority, window, name.size(),
+                       single.substr(0, 1), how.zone, how.expression, write_terms(job), name, payload);
 }
 
 cron_info read_cron(std::string_view id, std::int64_t due_ms, std::string_view spec, std::string_view last) {

@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 constexpr milliseconds longest_rest = std::chrono::hours{1};
+constexpr milliseconds longest_backoff = std::chrono::hours{24 * 366 * 10};
 
 std::string too_long(running_job const& one) { return fmt::format("it took longer than {} ms", one.what.record.terms.timeout.count()); }
 
@@ -83,6 +84,7 @@ void job_crew::add(std::string_view type, handle_options const& how, raw_job_wor
     made->as_task = std::move(as_task);
     made->limit = how.limit;
     made->breaker = how.breaker;
+    made->backoff = how.backoff;
     auto options = job_queue_options();
     options.visibility = how_.lease;
     options.max_deliveries = how_.max_crashes;
@@ -156,6 +158,7 @@ job_crew::running job_crew::begin(branch& of, std::shared_ptr<held_item> item) {
     auto made = std::make_shared<running_job>();
     made->office = office_;
     made->item = std::move(item);
+    made->backoff = of.backoff;
     made->name = fmt::format("{}/{}", of.type, made->item->id);
     try {
         made->what = read_delivery(made->item->payload);
@@ -204,7 +207,7 @@ bool job_crew::missed(running_job& one, std::string reason, bool is_final) noexc
     verdict what{.of = one.item, .what = verdict::kind::fail, .reason = std::move(reason)};
     if (!is_final && failures < terms.attempts) {
         what.what = verdict::kind::retry;
-        what.time = terms.pause(failures);
+        what.time = one.backoff == nullptr ? terms.pause(failures) : std::clamp(one.backoff(failures, what.reason), 0ms, longest_backoff);
     }
     bool const is_said = decide(std::move(what), [self = shared_from_this()](std::exception_ptr why) { self->report(why); });
     if (is_said) ++failed_;

@@ -40,6 +40,7 @@ struct running_job : std::enable_shared_from_this<running_job> {
     std::atomic<bool> cancelled{false};
     std::atomic<bool> timed_out{false};
     std::optional<circuit_permit> permit;  ///< of its type's breaker
+    decltype(handle_options::backoff) backoff = nullptr;
 };
 
 class job_crew : public std::enable_shared_from_this<job_crew> {
@@ -67,6 +68,7 @@ private:
         raw_job_worker::as_task as_task;
         rate_limiter* limit = nullptr;
         circuit_breaker* breaker = nullptr;
+        decltype(handle_options::backoff) backoff = nullptr;
         std::shared_ptr<depot> queue;
         subscription control;
         std::atomic<std::chrono::steady_clock::duration> typical{std::chrono::milliseconds{10}};  // how long its handler takes

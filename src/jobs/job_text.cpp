@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace lockstep {
@@ -60,13 +61,27 @@ std::vector<job_failure> read_trail(std::string_view text) {
     return all;
 }
 
+bool is_of_type(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+}
+
+/// In order, each once.
+std::set<std::string_view> read_tags(std::string_view text) {
+    std::set<std::string_view> all;
+    while (!text.empty()) {
+        auto const tag = cut(text, ' ');
+        if (tag.empty()) continue;
+        check_tag(tag);
+        all.insert(tag);
+    }
+    if (all.size() > 16) throw invalid_argument_error(fmt::format("a job: 16 tags at most, not {}", all.size()));
+    return all;
+}
+
 }  // namespace
 
 void check_job_type(std::string_view type) {
-    auto const is_allowed = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
-    };
-    if (!type.empty() && type.size() <= 64 && std::all_of(type.begin(), type.end(), is_allowed)) return;
+    if (!type.empty() && type.size() <= 64 && std::all_of(type.begin(), type.end(), is_of_type)) return;
     throw invalid_argument_error(fmt::format("the type of a job is 1 to 64 letters, digits, dots, dashes and underscores, not '{}'", type.substr(0, 100)));
 }
 
@@ -103,9 +118,17 @@ std::string write_terms(job_options const& how) {
     job_options const usual;
     bool const is_usual = how.attempts == usual.attempts && how.backoff == usual.backoff && how.max_backoff == usual.max_backoff &&
                           how.backoff_factor == usual.backoff_factor && how.jitter == usual.jitter && how.timeout == usual.timeout;
-    if (is_usual) return {};
-    return fmt::format("{} {} {} {} {} {}", how.attempts, how.backoff.count(), how.max_backoff.count(), how.backoff_factor, how.jitter,
-                       how.timeout.count());
+    auto text = is_usual ? std::string{}
+                         : fmt::format("{} {} {} {} {} {}", how.attempts, how.backoff.count(), how.max_backoff.count(), how.backoff_factor, how.jitter,
+                                       how.timeout.count());
+    if (auto const tags = read_tags(how.tags); !tags.empty()) text += fmt::format("{}tags={}", text.empty() ? "" : " ", fmt::join(tags, ","));
+    return text;
+}
+
+void check_tag(std::string_view tag) {
+    auto const is_allowed = [](char c) { return is_of_type(c) || c == ':'; };
+    if (!tag.empty() && tag.size() <= 64 && std::all_of(tag.begin(), tag.end(), is_allowed)) return;
+    throw invalid_argument_error(fmt::format("the tag of a job is 1 to 64 letters, digits and any of . _ : -, not '{}'", tag.substr(0, 100)));
 }
 
 void check_place(milliseconds delay, std::int32_t priority) {
@@ -157,10 +180,15 @@ job_record read_record(std::string_view text) {
     cut(head, ' ');  // window
     if (size > text.size()) not_understood();
     auto terms = cut(head, '\t');
-    if (auto const at = terms.rfind("cron="); at != std::string_view::npos) {  // 'cron=<due_ms>,<id>' is the last of them
+    if (auto const at = terms.find("cron="); at != std::string_view::npos) {  // 'cron=<due_ms>,<id>' is the last of them
         auto from = terms.substr(at + 5);
         found.due = time_of(cut(from, ','));
         found.cron = from;
+        terms = terms.substr(0, at == 0 ? 0 : at - 1);
+    }
+    if (auto const at = terms.find("tags="); at != std::string_view::npos) {
+        auto tags = terms.substr(at + 5);
+        while (!tags.empty()) found.tags.emplace_back(cut(tags, ','));
         terms = terms.substr(0, at == 0 ? 0 : at - 1);
     }
     found.terms = read_terms(terms);
@@ -201,6 +229,7 @@ job_info read_job(std::string_view type, std::string_view id, reply_view row) {
     found.payload = record.payload;
     found.attempts = record.terms.attempts;
     found.parents = record.parents;
+    found.tags = record.tags;
     found.cron = record.cron;
     found.due = record.due;
     auto running = row[3].text();

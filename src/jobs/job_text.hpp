@@ -44,6 +44,8 @@ std::string write_terms(job_options const& how);
 std::string write_place(job_options const& how);
 /// '' or '<rule><name>'.
 std::string write_single(job_options const& how);
+/// Throws `invalid_argument_error` for what is no tag.
+void check_tag(std::string_view tag);
 /// Throws `invalid_argument_error` for what is no id of a batch.
 void check_batch(std::string_view id);
 void check_place(std::chrono::milliseconds delay, std::int32_t priority);
@@ -53,6 +55,7 @@ struct job_record {
     std::chrono::system_clock::time_point created{};
     job_terms terms;
     std::vector<std::string> parents{};
+    std::vector<std::string> tags{};
     bool is_single = false;
     std::string_view cron{};  ///< the schedule that it comes from, and when that was due
     std::chrono::system_clock::time_point due{};

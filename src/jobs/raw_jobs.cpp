@@ -32,6 +32,10 @@ constexpr std::size_t most_at_once = 4'000;
 
 [[noreturn]] void refuse(std::string_view name, std::string_view what) { throw invalid_argument_error(fmt::format("jobs '{}': {}", name, what)); }
 
+void check_page(std::string_view name, std::size_t most) {
+    if (most < 1 || most > most_listed) refuse(name, fmt::format("1 to {} jobs are listed at once, not {}", most_listed, most));
+}
+
 /// As job_push.lua wants them.
 std::string words_of(std::string_view name, job_options const& how, std::size_t count) {
     auto const where = write_place(how);
@@ -167,6 +171,17 @@ task<std::vector<job_info>> list(place at, std::string type, job_state state, st
     co_return all;
 }
 
+task<std::vector<job_info>> list_tagged(place at, std::string type, std::string tag, std::size_t from, std::size_t most) {
+    auto asking = list_ids(at, "tag:" + tag, from, most);
+    auto const said = co_await std::move(asking);
+    std::vector<std::string> ids;
+    for (std::size_t i = 1; i < said.size(); ++i) ids.emplace_back(said[i].text());
+    auto reading = read(std::move(at), std::move(type), std::move(ids));
+    auto all = co_await std::move(reading);
+    std::erase_if(all, [](job_info const& one) { return one.state == job_state::unknown; });  // forgotten meanwhile
+    co_return all;
+}
+
 task<std::vector<std::string>> read_types(office of) {
     auto asking = of->all().command({"ZRANGE", of->all().key_of("types"), 0, -1});
     auto const said = co_await std::move(asking);
@@ -287,8 +302,14 @@ task<std::optional<job_info>> raw_jobs::async_find(std::string_view id) {
 
 task<std::vector<job_info>> raw_jobs::async_list(std::string_view type, job_state state, std::size_t from, std::size_t most) {
     if (state == job_state::unknown) refuse(name(), "jobs in an unknown state cannot be listed");
-    if (most < 1 || most > most_listed) refuse(name(), fmt::format("1 to {} jobs are listed at once, not {}", most_listed, most));
+    check_page(name(), most);
     return list(office_->queue_of(type), std::string{type}, state, from, most);
+}
+
+task<std::vector<job_info>> raw_jobs::async_tagged(std::string_view type, std::string_view tag, std::size_t from, std::size_t most) {
+    check_tag(tag);
+    check_page(name(), most);
+    return list_tagged(office_->queue_of(type), std::string{type}, std::string{tag}, from, most);
 }
 
 task<std::vector<std::string>> raw_jobs::async_types() {

@@ -20,15 +20,33 @@ if not (base and publish and most) then return refuse('rules: PUBLISH|SPUBLISH <
 --#include server_time
 --#include queue_entry
 --#include queue_tell
+--#include job_tags
 --#include cron_enter
+-- In a function: most calls need none of it.
+local function line_up()
+    local key = base .. ':q:' .. alone[1][1]
+--#include job_rules
+--#include job_sides
+--#include job_single
+--#include job_batch
+--#include job_links
+    for _, one in ipairs(alone) do
+        local side, id, rule, priority, name = side_of(one[1]), one[2], one[3], one[4], one[5]
+        call('HSET', side.links, 's' .. id, rule .. ' 0 ' .. priority .. ' ' .. name)
+        begin(side, id, '0', priority, true)
+    end
+    spread()
+    commit_batches()
+    commit_sides()
+end
 local moved, runs, entered = {}, {}, 0
 for i = 3, #ARGV, 2 do
     local id, version, due, following, times = ARGV[i], string.match(ARGV[i + 1] or '', '^(%d+) (%d+) (%d+)([ %d]*)$')
     if not version then return refuse('schedules: <version> <due_ms> <next_ms>[ <due_ms>]...') end
     local score, spec = call('ZSCORE', crons, id), call('HGET', specs, id)
     if score and spec and not runs[id] and tonumber(score) == tonumber(due) and string.match(spec, '^%d+') == version then
-        local type, priority, window, size, options, at =
-            string.match(spec, '^%d+ (%S+) %S+ %d+ (%-?%d+) (%d+) (%d+) [^\n]*\n([^\n]*)\n()')
+        local type, priority, window, size, rule, options, at =
+            string.match(spec, '^%d+ (%S+) %S+ %d+ (%-?%d+) (%d+) (%d+)(%a?) [^\n]*\n([^\n]*)\n()')
         local desk = desk_of(type)
         if not desk then return redis.error_reply('LOCKSTEP_FORMAT the queue of ' .. type .. ' is not in the format "' .. format .. '"') end
         local name, payload = string.sub(spec, at, at + size - 1), string.sub(spec, at + size)
@@ -36,7 +54,9 @@ for i = 3, #ARGV, 2 do
         for time in string.gmatch(times, '%d+') do
             local head = (options == '' and '' or options .. ' ') .. 'cron=' .. time .. ',' .. id
             local before = desk.count
-            runs[id] = time .. ' ' .. enter(desk, priority, window, head, name, payload)
+            local made = rule == '' and enter(desk, priority, window, head, name, payload) or
+                enter_single(desk, type, priority, head, rule, name, payload)
+            runs[id] = time .. ' ' .. made
             entered = entered + desk.count - before
         end
     end
@@ -50,6 +70,7 @@ in_chunks('HSET', last, latest)
 for type, desk in pairs(desks) do
     if desk.count > 0 then put(desk, type, KEYS[4]) end
 end
+if #alone > 0 then line_up() end
 local found = call('ZRANGE', crons, '-inf', now, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
 local first = tonumber(call('ZRANGE', crons, 0, 0, 'WITHSCORES')[2] or 'inf')
 local answer = {now, first and first < 1e15 and first or 0, entered}

@@ -20,6 +20,7 @@ local memory = KEYS[3]
 --#include job_rules
 --#include job_sides
 --#include job_single
+--#include job_tags
 --#include job_batch
 --#include job_links
 if sequence == known then return {record, server_now} end
@@ -64,6 +65,7 @@ for i, job in ipairs(jobs) do
 end
 for _, one in pairs(used) do
     in_chunks('HSET', one.q .. ':records', one.records or {})
+    tag_all(one.q, one.records or {})
     in_chunks('HSET', one.links, one.put or {})
 end
 for _, older in pairs(olders) do

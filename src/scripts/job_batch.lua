@@ -18,6 +18,7 @@ local at = KEYS[2]
 --#include queue_entry
 --#include job_rules
 --#include job_sides
+--#include job_tags
 --#include job_batch
 local total, keep = whole(ARGV[2], 1, 1e9), whole(ARGV[4], 1, 1e13)
 if not (total and keep and string.find(ARGV[3], '^[oa]$') and string.find(ARGV[7], '\n', 1, true)) then return refuse('total, policy, keep, text') end

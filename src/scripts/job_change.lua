@@ -29,9 +29,11 @@ local memory, ready, ranked, later, held, items = KEYS[10], KEYS[2], KEYS[3], KE
 --#include queue_tell_time
 --#include queue_keys
 --#include job_rules
+--#include job_forget
 --#include job_state
 --#include job_sides
 --#include job_single
+--#include job_tags
 --#include job_batch
 --#include job_links
 local what, id, delay, priority = ARGV[4], ARGV[5], whole(ARGV[6], 0, 1e13), tonumber(ARGV[7])

@@ -4,10 +4,10 @@
   KEYS[3]  ranked  sorted set
   KEYS[4]  later   sorted set
   KEYS[5]  held    sorted set
-  ARGV[1]  state   waiting, delayed, blocked, running, completed, failed or cancelled
+  ARGV[1]  state   waiting, delayed, blocked, running, completed, failed or cancelled; or tag:<tag>, in any state
   ARGV[2]  from    how many to pass over
   ARGV[3]  most    how many at most
-  Returns  {how many there are, id...}; the youngest first where they have ended, else in the order in which they will be run. A job that was
+  Returns  {how many there are, id...}; the youngest first where they have ended or have that tag, else in the order in which they will be run. A job that was
            cancelled or put off since may still be counted
 ]]
 local call, key, held = redis.call, KEYS[1], KEYS[5]
@@ -42,7 +42,7 @@ elseif state == 'running' then
 elseif state == 'blocked' then
     found[1] = call('ZCARD', part(state))
     for _, id in ipairs(call('ZRANGE', part(state), from, from + most - 1)) do found[#found + 1] = id end
-elseif state == 'completed' or state == 'failed' or state == 'cancelled' then
+elseif state == 'completed' or state == 'failed' or state == 'cancelled' or string.find(state, '^tag:') then
     found[1] = call('ZCARD', part(state))
     local ids = from < found[1] and call('ZRANGE', part(state), math.max(found[1] - from - most, 0), found[1] - from - 1) or {}
     for i = #ids, 1, -1 do found[#found + 1] = ids[i] end

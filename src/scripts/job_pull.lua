@@ -33,6 +33,7 @@ local name, worker, keep = string.match(ARGV[5], '^([^\n]*)\n([^\n]*)\n([^\n]*)$
 --#include queue_tell_time
 --#include queue_keys
 --#include job_rules
+--#include job_forget
 --#include job_work
 --#include queue_return
 --#include job_judge
@@ -43,6 +44,7 @@ local name, worker, keep = string.match(ARGV[5], '^([^\n]*)\n([^\n]*)\n([^\n]*)$
 local function follow(is_taking)
 --#include job_sides
 --#include job_single
+--#include job_tags
 --#include job_batch
 --#include job_links
     for _, one in ipairs(linked) do

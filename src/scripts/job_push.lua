@@ -28,10 +28,12 @@ local memory, dedup, recent, held, items = KEYS[12], KEYS[5], KEYS[6], KEYS[9], 
 --#include queue_tell
 --#include queue_tell_time
 --#include job_rules
+--#include job_tags
 --#include job_enter
 if sequence == known then return {record, 1} end
 --#include queue_enter
 in_chunks('HSET', part('records'), records)
+if has_tags then tag_all(key, records) end
 if not was[2] then call('ZADD', KEYS[11], 0, string.match(key, '[^:]+$')) end
 --#include queue_offer
 --#include queue_entered

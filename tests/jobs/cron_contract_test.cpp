@@ -168,6 +168,47 @@ TEST_P(cron_contract, with_a_key_make_no_second_job_while_the_first_one_waits) {
     EXPECT_EQ(jobs.schedule("mail", text{"y"}, {.key = "k"}).is_new, false);
 }
 
+TEST_P(cron_contract, of_which_one_at_a_time_is_run_skip_queue_or_replace) {
+    std::pair<char const*, single_policy> const policies[] = {{"skip", single_policy::skip}, {"queue", single_policy::queue}, {"replace", single_policy::replace}};
+    for (auto const& [id, policy] : policies) {
+        put(id, {.expression = "0 * * * *", .missed = missed_runs::all, .job = {.single = id, .when_running = policy, .tags = "night"}});
+        miss(id, 5h - 1s);
+    }
+    auto const worker = keeper();
+    auto const in = [&](job_state state) {
+        std::map<text, int> count;
+        for (auto const& one : jobs.list("mail", state, 0, 1'000)) ++count[one.cron];
+        return count;
+    };
+    ASSERT_TRUE(eventually([&] { return in(job_state::waiting).size() == 3; }));
+    ASSERT_TRUE(eventually([&] { return in(job_state::blocked)["queue"] >= 4; }));
+    ASSERT_TRUE(eventually([&] { return in(job_state::cancelled)["replace"] >= 4; }));
+    for (auto const& one : policies) EXPECT_EQ(in(job_state::waiting)[one.first], 1) << one.first;
+    EXPECT_EQ(in(job_state::blocked)["skip"] + in(job_state::blocked)["replace"], 0);
+    EXPECT_EQ(in(job_state::cancelled)["skip"] + in(job_state::cancelled)["queue"], 0);
+    auto const blocked = in(job_state::blocked)["queue"];
+    for (auto const& one : jobs.tagged("mail", "night")) EXPECT_THAT(one.tags, ElementsAre("night"));
+
+    std::mutex mutex;
+    std::map<text, int> runs;
+    std::atomic<int> at_once{0};
+    job_worker runner{b, "name", {.concurrency = 8, .fires_crons = false}};
+    runner.handle<text>("mail", [&](job_context& job, text const&) {
+        auto const from = jobs.find(job.id())->cron;
+        bool const is_queued = from == "queue";
+        EXPECT_LE(at_once += is_queued, 1);
+        std::lock_guard const guard{mutex};
+        ++runs[from];
+        at_once -= is_queued;
+    });
+    runner.start();
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").waiting + jobs.counts("mail").blocked + jobs.counts("mail").running == 0; }));
+    runner.stop();
+    EXPECT_EQ(runs["queue"], blocked + 1) << "one after the other";
+    EXPECT_EQ(runs["skip"], 1);
+    EXPECT_EQ(runs["replace"], 1);
+}
+
 TEST_P(cron_contract, that_could_not_be_are_refused) {
     EXPECT_THROW(put("x", {.expression = "61 * * * *"}), invalid_argument_error);
     EXPECT_THROW(put("x", {.expression = ""}), invalid_argument_error);
@@ -176,6 +217,8 @@ TEST_P(cron_contract, that_could_not_be_are_refused) {
     EXPECT_THROW(put("x", {.expression = "@daily", .late = 1ms}), invalid_argument_error);
     EXPECT_THROW(put("x", {.expression = "@daily", .job = {.delay = 1s}}), invalid_argument_error);
     EXPECT_THROW(put("x", {.expression = "@daily", .job = {.attempts = 0}}), invalid_argument_error);
+    EXPECT_THROW(put("x", {.expression = "@daily", .job = {.batch = "b"}}), invalid_argument_error);
+    EXPECT_THROW(put("x", {.expression = "@daily", .job = {.key = "k", .single = "s"}}), invalid_argument_error);
     EXPECT_THROW(put("", {.expression = "@daily"}), invalid_argument_error);
     EXPECT_THROW(put("a b", {.expression = "@daily"}), invalid_argument_error);
     EXPECT_THROW(jobs.cron("x", "a:b", text{}, {.expression = "@daily"}), invalid_argument_error);

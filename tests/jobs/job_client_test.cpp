@@ -295,6 +295,57 @@ TEST_P(job_contract, that_take_too_long_have_failed) {
     EXPECT_EQ(find(job.id)->failures.size(), 2);
 }
 
+TEST_P(job_contract, with_a_tag_are_found_by_it_until_they_are_forgotten) {
+    auto const tagged = [&](text const& tag, std::size_t from = 0, std::size_t most = 100) {
+        auto const all = run(
+            a, [&] { return jobs.tagged("mail", tag, from, most); }, [&] { return jobs.async_tagged("mail", tag, from, most); });
+        std::vector<text> found;
+        for (auto const& one : all) found.push_back(one.payload);
+        return found;
+    };
+    auto const first = schedule("one", {.tags = "eu  night eu"});
+    EXPECT_TRUE(eventually([&] { return schedule("two", {.attempts = 7, .tags = "eu"}).is_new; }));
+    schedule("three", {.delay = 1h, .tags = "us:east"});
+    schedule("none");
+    schedule("four", {.batch = "batch", .tags = "eu"});
+    job_flow flow;
+    flow.add("a", "mail", text{"five"}, {.tags = "eu"});
+    run(
+        a, [&] { return jobs.add_flow(flow); }, [&] { return jobs.async_add_flow(flow); });
+    EXPECT_THAT(find(first.id)->tags, ElementsAre("eu", "night"));
+    EXPECT_THAT(tagged("eu"), testing::UnorderedElementsAre("one", "two", "four", "five"));
+    EXPECT_EQ(tagged("eu", 0, 2).size(), 2);
+    EXPECT_EQ(tagged("eu", 3, 2).size(), 1);
+    EXPECT_THAT(tagged("night"), ElementsAre("one"));
+    EXPECT_THAT(tagged("us:east"), ElementsAre("three"));
+    EXPECT_THAT(tagged("asia"), ElementsAre());
+    auto const worker = work([](job_context&, text const& what) { return what; }, {.concurrency = 1, .keep_completed = 2});
+    EXPECT_TRUE(eventually([&] { return counts().ever_completed == 5; }));
+    EXPECT_TRUE(eventually([&] {  // when more of them come some are forgotten
+        schedule("more");
+        return tagged("eu").empty();
+    }));
+    EXPECT_THAT(tagged("us:east"), ElementsAre("three")) << "it has not ended";
+    EXPECT_EQ(a.command<int>("EXISTS", mail_key + ":tag:eu", mail_key + ":tag:night"), 0);
+    EXPECT_THAT(a.command<std::vector<text>>("ZRANGE", mail_key + ":tags", 0, -1), ElementsAre("us:east"));
+    EXPECT_THROW(schedule("x", {.tags = "a,b"}), invalid_argument_error);
+    EXPECT_THROW(schedule("x", {.tags = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"}), invalid_argument_error);
+    EXPECT_THROW(tagged("a b"), invalid_argument_error);
+    EXPECT_THROW(tagged("eu", 0, 1001), invalid_argument_error);
+}
+
+TEST_P(job_contract, that_failed_pause_as_their_handler_says) {
+    job_worker worker{b, "name", {.concurrency = 1}};
+    handle_options const how{.backoff = [](std::int32_t failures, std::string_view reason) { return reason == "patience" && failures < 3 ? 0ms : 1h; }};
+    worker.handle<text>(
+        "mail", [](text const& what) { throw std::runtime_error{what}; }, how);
+    worker.start();
+    auto const soon = schedule("patience", {.attempts = 5, .backoff = 1h});
+    auto const later = schedule("other", {.attempts = 5, .backoff = 0ms});
+    EXPECT_TRUE(eventually([&] { return find(soon.id)->failures.size() == 3 && find(later.id)->failures.size() == 1; }));
+    EXPECT_TRUE(eventually([&] { return counts().delayed == 2; }));
+}
+
 TEST_P(job_contract, of_a_bad_kind_are_refused) {
     EXPECT_THROW(jobs.schedule("", text{"x"}), invalid_argument_error);
     EXPECT_THROW(jobs.schedule("a:b", text{"x"}), invalid_argument_error);

@@ -25,7 +25,7 @@ _lockstep() {
     local takes_value=' --redis --prefix --user --password-file --tls-ca --tls-cert --tls-key --tls-server-name --name --server-wait -w --wait
         --timeout -c --permits -E --conflict-exit-code --ttl --at-least --max-hold --kill-after --keep --count --by -p --parties --idle --sort
         --listen --port --token-file --allow-host
-        --most --hold --reason --every --within --slow --id --priority --delay --key --requeue --drop --version --fence
+        --most --hold --reason --every --within --slow --id --priority --delay --key --tag --tags --requeue --drop --version --fence
         --type --state --from --attempts --zone --missed --late --exec --concurrency --lease --grace
         --limit --per --algorithm --burst --cost '
     COMPREPLY=()

@@ -1,6 +1,7 @@
 -- Jobs that schedules enter into the queues of their types, of several types in one call: as job_push does, of one type. Needs call, key (to be set),
--- format, now, us, publish, channel, retention, base (the key of all jobs), queue_entry and queue_tell.
+-- format, now, us, publish, channel, retention, base (the key of all jobs), queue_entry, queue_tell and job_tags.
 local desks = {}
+local alone = {}  -- {type, id, rule, priority, name}: those of which one at a time is run, as in job_single
 
 -- Reads all that is written later: where something is not here (a slot of a cluster that moves), it ends before anything was written.
 local function desk_of(type)
@@ -16,8 +17,24 @@ local function desk_of(type)
     local set_back = math.max(latest - now - ahead, 0)
     desks[type] = {queue = queue, is_new = not was[2], ends = tonumber(was[3] or 0), now = now + ahead + set_back,
                    ahead = set_back > 0 and string.format('%.0f', ahead + set_back), batch = string.format('%.0f', math.max((was[2] or 0) + 1, us)),
-                   count = 0, plain = {}, ranked = {}, records = {}, keys = {}, news = {}}
+                   singles = {}, count = 0, plain = {}, ranked = {}, records = {}, keys = {}, news = {}}
     return desks[type]
+end
+
+-- The id of the job; of the one that there is already, if it is left out.
+local function enter_single(desk, type, priority, options, rule, name, payload)
+    local queue = desk.queue
+    call('EXISTS', queue .. ':links', queue .. ':singles', queue .. ':blocked', queue .. ':line:' .. name)
+    local first = desk.singles[name] or call('HGET', queue .. ':singles', name)
+    if first and rule == 'k' then return first end
+    desk.count = desk.count + 1
+    local id = desk.batch .. '-' .. desk.count .. 'f'
+    desk.singles[name] = id
+    table.insert(desk.records, id)
+    table.insert(desk.records, string.format('w 0 %.0f 0 0 ', desk.now) .. options .. '\t\ts\n' .. payload)
+    table.insert(desk.news, 'added ' .. id)
+    table.insert(alone, {type, id, rule, priority, name})
+    return id
 end
 
 -- The id of the job; of the one that has its key already, if there is one.
@@ -52,6 +69,7 @@ local function put(desk, type, types)
     end
     if desk.is_new then call('ZADD', types, 0, type) end
     in_chunks('HSET', queue .. ':records', desk.records)
+    tag_all(queue, desk.records)
     in_chunks('RPUSH', queue .. ':ready', desk.plain)
     in_chunks('ZADD', queue .. ':ranked', desk.ranked)
     for name, id in pairs(desk.keys) do

@@ -1,4 +1,4 @@
--- Jobs whose ends are counted together. Needs job_sides.
+-- Jobs whose ends are counted together. Needs job_sides and job_tags.
 --   links, b<id>            its batch
 --   <jobs>:batch:<batch>    hash: total, policy (o: has failed when one is not completed; a: all are awaited), keep (ms, when it has ended), added, completed,
 --                           failed, cancelled: how many; state, when it has ended; job, place, text: type, place and record of a job to be added then
@@ -16,7 +16,9 @@ local function add_plain(type, place, text)
     call('HSET', one.q, 'v', format, 'l', number, 'x', string.format('%.0f', now + kept))
     call('PEXPIRE', one.q, kept)
     call('ZADD', base .. ':types', 0, type)
-    call('HSET', one.q .. ':records', id, string.format('w 0 %.0f 0 0 ', now) .. options .. string.sub(text, at))
+    local record = string.format('w 0 %.0f 0 0 ', now) .. options .. string.sub(text, at)
+    call('HSET', one.q .. ':records', id, record)
+    tag_all(one.q, {id, record})
     one.news[#one.news + 1] = 'added ' .. id
     add_up_at(one, 'added', 1)
     enter(one, id, 0, when, priority)

@@ -1,10 +1,11 @@
 -- Jobs that come into the queue of their type. Needs job_rules and now.
-local records = {}
+local records, has_tags = {}, false
 
 local function mark_of() return '' end
 local function entered(id, payload, name, window)
     local options, at = string.match(payload, '^([^\n]*\n)()')
     records[#records + 1], records[#records + 2] = id, string.format('w 0 %.0f %d %d ', now, #name, window) .. options .. name .. string.sub(payload, at)
+    has_tags = has_tags or #options > 1
     news[#news + 1] = 'added ' .. id
     return '0 0'
 end

@@ -5,7 +5,7 @@
 --   completed, failed, cancelled   sorted sets: ids by the time, ms, when they ended
 --   results    hash: id -> what it returned    progress  hash: id -> how far it is
 --   trail      hash: id -> '<ms> <delivery> <worker>\t<reason>\n' for each attempt that failed
---   links, blocked   jobs that wait for others: job_sides.lua
+--   links, blocked   jobs that wait for others: job_sides.lua      tags, tag:<tag>   job_tags.lua
 --   stats      hash: what -> how many           waiters   hash: id -> 1, somebody waits for its end
 -- An entry in the queue has '<generation> <failures>' as its payload, and counts if the record has that generation and is to be run. Deliveries of
 -- generation g are numbered from g * 1,000,000 on (g up to 2,000, then again), so that no two have the same token.
@@ -37,54 +37,7 @@ local function end_job(state, id, text)
     if is_linked then linked[#linked + 1] = {id, state} end
 end
 
--- Of jobs that are to be forgotten, those that may be: the results of the others are wanted by children that have not completed. These
--- are put behind the rest.
-local function keep_awaited(state, gone)
-    local links, base, kept, free, fields, dropped = part('links'), string.match(key, '^(.*:q:)'), {}, {}, {}, {}
-    local function is_awaited(names)
-        local all = {}
-        for type, id in string.gmatch(names, '([^/ ]+)/(%S+)') do all[#all + 1] = {base .. type, id} end
-        for i = #all, 1, -1 do
-            local q, id = all[i][1], all[i][2]
-            if call('HEXISTS', q .. ':records', id) == 1 and not call('ZSCORE', q .. ':completed', id) then return true end
-        end
-    end
-    for i, id in ipairs(gone) do fields[i] = 'k' .. id end
-    local children = call('HMGET', links, unpack(fields))
-    for i, id in ipairs(gone) do
-        if state == 'completed' and children[i] and is_awaited(children[i]) then
-            kept[#kept + 1], kept[#kept + 2] = now, id
-        else
-            free[#free + 1] = id
-            for _, letter in ipairs({'k', 'o', 's', 'b'}) do dropped[#dropped + 1] = letter .. id end
-        end
-    end
-    in_chunks('ZADD', part(state), kept)
-    in_chunks('HDEL', links, dropped)
-    if has_heirs and call('EXISTS', links) == 0 then call('HDEL', key, 'h') end
-    return free
-end
-
--- Forgets what ended long ago, or before so many others.
-local function trim(state, most, age)
-    local set = part(state)
-    local gone = call('ZRANGE', set, '-inf', now - age, 'BYSCORE', 'LIMIT', 0, 500)
-    if #gone == 0 then
-        local extra = call('ZCARD', set) - most
-        if extra > 0 then gone = call('ZRANGE', set, 0, math.min(extra, 500) - 1) end
-    end
-    if #gone > 0 and call('EXISTS', part('links')) == 1 then gone = keep_awaited(state, gone) end
-    if #gone == 0 then return end
-    call('ZREM', set, unpack(gone))
-    for _, name in ipairs({'records', 'results', 'trail', 'progress'}) do call('HDEL', part(name), unpack(gone)) end
-end
-
-local function forget_old(keep)
-    local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
-    trim('completed', completed, age)
-    trim('failed', failed, failed_age)
-    trim('cancelled', failed, failed_age)
-end
+local forget_old  -- job_forget
 
 -- Writes what was gathered. keep: '<completed> <their age, ms> <failed and cancelled> <their age, ms>'. Its last step may fail, so it comes last.
 local function commit_jobs(keep)

@@ -1,0 +1,63 @@
+-- What is remembered of jobs that ended. Needs job_rules.
+
+-- They have no tags any more.
+local function untag(gone)
+    local empty = {}
+    for i, text in ipairs(call('HMGET', part('records'), unpack(gone))) do
+        for tag in string.gmatch(text and string.match(text, '^%a [%d. e+-]*tags=(%S+)') or '', '[^,]+') do
+            call('ZREM', part('tag:' .. tag), gone[i])
+            if call('EXISTS', part('tag:' .. tag)) == 0 then empty[#empty + 1] = tag end
+        end
+    end
+    if #empty > 0 then call('ZREM', part('tags'), unpack(empty)) end
+end
+
+-- Of jobs that are to be forgotten, those that may be: the results of the others are wanted by children that have not completed. These
+-- are put behind the rest.
+local function keep_awaited(state, gone)
+    local links, base, kept, free, fields, dropped = part('links'), string.match(key, '^(.*:q:)'), {}, {}, {}, {}
+    local function is_awaited(names)
+        local all = {}
+        for type, id in string.gmatch(names, '([^/ ]+)/(%S+)') do all[#all + 1] = {base .. type, id} end
+        for i = #all, 1, -1 do
+            local q, id = all[i][1], all[i][2]
+            if call('HEXISTS', q .. ':records', id) == 1 and not call('ZSCORE', q .. ':completed', id) then return true end
+        end
+    end
+    for i, id in ipairs(gone) do fields[i] = 'k' .. id end
+    local children = call('HMGET', links, unpack(fields))
+    for i, id in ipairs(gone) do
+        if state == 'completed' and children[i] and is_awaited(children[i]) then
+            kept[#kept + 1], kept[#kept + 2] = now, id
+        else
+            free[#free + 1] = id
+            for _, letter in ipairs({'k', 'o', 's', 'b'}) do dropped[#dropped + 1] = letter .. id end
+        end
+    end
+    in_chunks('ZADD', part(state), kept)
+    in_chunks('HDEL', links, dropped)
+    if has_heirs and call('EXISTS', links) == 0 then call('HDEL', key, 'h') end
+    return free
+end
+
+-- Forgets what ended long ago, or before so many others.
+local function trim(state, most, age)
+    local set = part(state)
+    local gone = call('ZRANGE', set, '-inf', now - age, 'BYSCORE', 'LIMIT', 0, 500)
+    if #gone == 0 then
+        local extra = call('ZCARD', set) - most
+        if extra > 0 then gone = call('ZRANGE', set, 0, math.min(extra, 500) - 1) end
+    end
+    if #gone > 0 and call('EXISTS', part('links')) == 1 then gone = keep_awaited(state, gone) end
+    if #gone == 0 then return end
+    call('ZREM', set, unpack(gone))
+    if call('EXISTS', part('tags')) == 1 then untag(gone) end
+    for _, name in ipairs({'records', 'results', 'trail', 'progress'}) do call('HDEL', part(name), unpack(gone)) end
+end
+
+function forget_old(keep)
+    local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
+    trim('completed', completed, age)
+    trim('failed', failed, failed_age)
+    trim('cancelled', failed, failed_age)
+end

@@ -121,6 +121,7 @@ struct job_counts {
     std::int64_t ever_retried = 0;
     std::int64_t ever_cancelled = 0;
 };
+job_counts& operator+=(job_counts& sum, job_counts const& one) noexcept;
 
 /// How a job ended.
 struct job_outcome {

@@ -22,6 +22,7 @@
 #include <lockstep/job_batch.hpp>
 #include <lockstep/job_client.hpp>
 #include <lockstep/job_flow.hpp>
+#include <lockstep/job_shards.hpp>
 #include <lockstep/job_options.hpp>
 #include <lockstep/job_worker.hpp>
 #include <lockstep/latch.hpp>

@@ -10,6 +10,8 @@ void measure(settings const& chosen) {
                                   {"schedule, 100 together", schedule_in_bulk},
                                   {"process, 1 at a time", process_one_at_a_time},
                                   {"process, 50 at a time", process_many_at_a_time},
+                                  {"add flows of 1 and 5", add_flows},
+                                  {"process flows of 1 and 5", process_flows},
                                   {"add to start", add_to_start},
                                   {"a waiting job", waiting_jobs},
                                   {"10,000 schedules over the hour", schedules_over_the_hour},

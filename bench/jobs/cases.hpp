@@ -11,6 +11,8 @@ void schedule_one_by_one(stand& all, peer_kit& peers, std::string const& name);
 void schedule_in_bulk(stand& all, peer_kit& peers, std::string const& name);
 void process_one_at_a_time(stand& all, peer_kit& peers, std::string const& name);
 void process_many_at_a_time(stand& all, peer_kit& peers, std::string const& name);
+void add_flows(stand& all, peer_kit& peers, std::string const& name);
+void process_flows(stand& all, peer_kit& peers, std::string const& name);
 void add_to_start(stand& all, peer_kit& peers, std::string const& name);
 void waiting_jobs(stand& all, peer_kit& peers, std::string const& name);
 // crons.cpp

@@ -84,21 +84,40 @@ void compare(stand& all, peer_kit& peers, std::string const& name, std::string c
     if (!is_time) all.rows.add({.name = name + ", server CPU", .value = seen.of(0, &measurement::server_micros).median, .unit = "us"});
 }
 
-void process_with(stand& all, peer_kit& peers, std::string const& name, std::size_t concurrency, std::size_t count) {
+/// A job that waits for five others.
+job_flow const& six() {
+    static job_flow const made = [] {
+        job_flow flow;
+        flow.add("last", "job", payload);
+        for (auto const* const one : {"1", "2", "3", "4", "5"}) flow.add(one, "job", payload).after("last", one);
+        return flow;
+    }();
+    return made;
+}
+
+worker add_flows_forever(load& work, job_client& to) {
+    while (work.take()) co_await to.async_add_flow(six());
+}
+
+void process_with(stand& all, peer_kit& peers, std::string const& name, std::string const& mode, std::size_t concurrency, std::size_t count) {
     pin_this_thread(all.where.client);
     auto through = all.connect();
     job_client to{through, "bench"};
+    auto const fill_with = [&](std::size_t jobs) {
+        if (mode == "work") return fill(to, jobs);
+        run_load(through, {depth, jobs / 6}, [&](load& work, client&, std::size_t) { return add_flows_forever(work, to); });
+    };
     auto const run = [&] {
-        fill(to, count / 10);
+        fill_with(count / 10);
         process_all(through, concurrency, count / 10);
-        fill(to, count);
+        fill_with(count);
         auto const before = all.redis.cpu_seconds();
         measurement seen{.operations = count};
         seen.seconds = process_all(through, concurrency, count);
         seen.server_cpu = all.redis.cpu_seconds() - before;
         return seen;
     };
-    compare(all, peers, name, "work", concurrency, {"ours", run}, bar_kind::ratio_at_least, 4);
+    compare(all, peers, name, mode, concurrency, {"ours", run}, bar_kind::ratio_at_least, 4);
 }
 
 }  // namespace
@@ -132,11 +151,29 @@ void schedule_in_bulk(stand& all, peer_kit& peers, std::string const& name) {
 }
 
 void process_one_at_a_time(stand& all, peer_kit& peers, std::string const& name) {
-    process_with(all, peers, name, 1, all.chosen.is_quick() ? 5'000 : 20'000);
+    process_with(all, peers, name, "work", 1, all.chosen.is_quick() ? 5'000 : 20'000);
 }
 
 void process_many_at_a_time(stand& all, peer_kit& peers, std::string const& name) {
-    process_with(all, peers, name, 50, all.chosen.is_quick() ? 20'000 : 100'000);
+    process_with(all, peers, name, "work", 50, all.chosen.is_quick() ? 20'000 : 100'000);
+}
+
+void add_flows(stand& all, peer_kit& peers, std::string const& name) {
+    pin_this_thread(all.where.client);
+    auto through = all.connect();
+    job_client to{through, "bench"};
+    std::size_t const flows = all.chosen.is_quick() ? 3'000 : 10'000;
+    auto const run = [&](std::size_t n) {
+        auto seen = run_load(through, {depth, n}, [&](load& work, client&, std::size_t) { return add_flows_forever(work, to); });
+        seen.operations *= 6;
+        all.redis.command({"FLUSHALL"});
+        return seen;
+    };
+    compare(all, peers, name, "flow", depth, {"ours", [&] { return all.warm_then_measure(flows, depth, run); }}, bar_kind::ratio_at_least, 4);
+}
+
+void process_flows(stand& all, peer_kit& peers, std::string const& name) {
+    process_with(all, peers, name, "flow-work", 50, all.chosen.is_quick() ? 6'000 : 30'000);
 }
 
 void add_to_start(stand& all, peer_kit& peers, std::string const& name) {

@@ -47,6 +47,7 @@ local function follow(is_taking)
 --#include job_tags
 --#include job_batch
 --#include job_links
+    read_ties(side_of(here), linked)
     for _, one in ipairs(linked) do
         if one[2] == 'over' then stopped_at_last(side_of(here), one[1]) else leave(side_of(here), one[1], one[2]) end
     end

@@ -1,12 +1,13 @@
 // One process of a queue of Node for bench_messaging and bench_jobs, which start it, tell it by lines on stdin what to run, and read a line of results.
 //
 //   node queue_peer.js <bullmq | bee-queue> <port or socket>
-//   stdin   <add | bulk | work | latency> <unused> <in flight> <start, monotonic ms> <length, ms>
+//   stdin   <add | bulk | work | latency | flow | flow-work> <unused> <in flight> <start, monotonic ms> <length, ms>
 //   stdout  ready, then for each line <items> <seconds> <items> <items> 0
 //
 // add: one by one, so many in flight. bulk: 100 at once, one call after the other. work: items that were added before are taken, handled by a
 // function that does nothing, and done, by one worker with so much concurrency. latency: from adding one to its handler, which is idle; the seconds
-// are the sum of these. What is done is removed, as here.
+// are the sum of these. flow: jobs that wait for 5 others each, added together, one such six after the other, so many in flight; flow-work: as work,
+// of these. What is done is removed, as here.
 
 'use strict';
 
@@ -20,13 +21,17 @@ const name = 'peer';
 
 const libraries = {
     bullmq() {
-        const {Queue, Worker} = require('bullmq');
+        const {Queue, Worker, FlowProducer} = require('bullmq');
         const options = {removeOnComplete: true, removeOnFail: true};
         const queue = new Queue(name, {connection});
+        const flows = new FlowProducer({connection});
+        const one = {name: 'job', queueName: name, data: payload, opts: options};
+        const six = {...one, children: Array.from({length: 5}, () => one)};
         return {
             ready: () => queue.waitUntilReady(),
             add: () => queue.add('job', payload, options),
             bulk: () => queue.addBulk(Array.from({length: 100}, () => ({name: 'job', data: payload, opts: options}))),
+            flow: () => flows.add(six),
             clear: () => queue.obliterate({force: true}),
             async work(concurrency, done) {
                 const worker = new Worker(name, async () => done(), {connection, concurrency});
@@ -70,9 +75,23 @@ async function repeat(what, each, inFlight, end) {
     return count;
 }
 
-async function work(inFlight, length) {
-    for (let i = 0; i !== Math.ceil(length / 5); ++i) await peer.bulk();  // more than it can do in that time
-    const total = Math.ceil(length / 5) * 100;
+// More than it can do in that time.
+async function fillWithJobs(length) {
+    for (let i = 0; i !== Math.ceil(length / 5); ++i) await peer.bulk();
+    return Math.ceil(length / 5) * 100;
+}
+async function fillWithFlows(length) {
+    let left = Math.ceil(length * 2);
+    const total = left * 6;
+    const some = async () => {
+        while (left-- > 0) await peer.flow();
+    };
+    await Promise.all(Array.from({length: 64}, some));
+    return total;
+}
+
+async function work(fill, inFlight, length) {
+    const total = await fill(length);
     let count = 0;
     let begun;
     let over;
@@ -114,12 +133,15 @@ async function run(mode, unused, inFlight, start, length) {
     let count;
     let seconds;
     if (mode === 'work') {
-        [count, seconds] = await work(inFlight, length);
+        [count, seconds] = await work(fillWithJobs, inFlight, length);
+    } else if (mode === 'flow-work') {
+        [count, seconds] = await work(fillWithFlows, inFlight, length);
     } else if (mode === 'latency') {
         [count, seconds] = await latency(length);
     } else {
         const begun = now();
-        count = mode === 'add' ? await repeat(peer.add, 1, inFlight, begun + length) : await repeat(peer.bulk, 100, 1, begun + length);
+        const modes = {add: [peer.add, 1, inFlight], bulk: [peer.bulk, 100, 1], flow: [peer.flow, 6, inFlight]};
+        count = await repeat(...modes[mode], begun + length);
         seconds = (now() - begun) / 1000;
     }
     await peer.clear();

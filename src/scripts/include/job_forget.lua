@@ -40,13 +40,14 @@ local function keep_awaited(state, gone)
     return free
 end
 
--- Forgets what ended long ago, or before so many others.
+-- Forgets what ended long ago, or before so many others. A few at a time, more than come between: those that cannot be forgotten yet are
+-- looked at again.
 local function trim(state, most, age)
     local set = part(state)
-    local gone = call('ZRANGE', set, '-inf', now - age, 'BYSCORE', 'LIMIT', 0, 500)
+    local gone = call('ZRANGE', set, '-inf', now - age, 'BYSCORE', 'LIMIT', 0, 100)
     if #gone == 0 then
         local extra = call('ZCARD', set) - most
-        if extra > 0 then gone = call('ZRANGE', set, 0, math.min(extra, 500) - 1) end
+        if extra > 0 then gone = call('ZRANGE', set, 0, math.min(extra, 100) - 1) end
     end
     if #gone > 0 and call('EXISTS', part('links')) == 1 then gone = keep_awaited(state, gone) end
     if #gone == 0 then return end

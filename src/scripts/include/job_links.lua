@@ -32,9 +32,27 @@ local function nodes_of(names)
     return nodes
 end
 
+-- What links say of those that left at the same time, read together: id -> {its children, single, stopping, batch}
+local ties = {}
+local function read_ties(one, list)
+    local letters = {'k', 's', 'z', 'b'}
+    for first = 0, #list - 1, 200 do
+        local fields = {}
+        for i = first + 1, math.min(first + 200, #list) do
+            for _, letter in ipairs(letters) do fields[#fields + 1] = letter .. list[i][1] end
+        end
+        for i, text in ipairs(call('HMGET', one.links, unpack(fields))) do
+            local id = list[first + math.ceil(i / 4)][1]
+            ties[id] = ties[id] or {}
+            ties[id][(i - 1) % 4 + 1] = text
+        end
+    end
+end
+
 -- It has ended in this state, or was in it and is to be run again.
 function leave(one, id, state)
-    local is, is_bad = call('HMGET', one.links, 'k' .. id, 's' .. id, 'z' .. id, 'b' .. id), state ~= 'completed'
+    local is, is_bad = ties[id] or call('HMGET', one.links, 'k' .. id, 's' .. id, 'z' .. id, 'b' .. id), state ~= 'completed'
+    ties[id] = nil
     if is[1] then
         local why = is_bad and 'its parent ' .. one.type .. '/' .. id .. (state == 'failed' and ' failed' or ' was cancelled')
         agenda[#agenda + 1] = {names = is[1], pending = -1, bad = is_bad and 1 or 0, why = why}

@@ -19,8 +19,11 @@ local function add_up(what, n) tally[what] = (tally[what] or 0) + n end
 
 -- It was cancelled, but its worker goes on as far as is known, and nobody else may begin.
 -- Of an entry that was dropped: only if it is that of this generation.
+local has_singles
 local function is_stopping(id, generation)
-    local text = string.find(id, 'f', 1, true) and call('HGET', part('links'), 'z' .. id)
+    if not string.find(id, 'f', 1, true) then return false end
+    has_singles = has_singles or call('EXISTS', part('singles'))
+    local text = has_singles == 1 and call('HGET', part('links'), 'z' .. id)
     if not text or (generation and string.match(text, '^%d+') ~= generation) then return false end
     linked[#linked + 1] = {id, 'over'}
     return true

@@ -36,10 +36,11 @@ std::string text_of(std::exception_ptr const& why) {
     }
 }
 
-bool is_reject(std::exception_ptr const& why) {
+template <class Error>
+bool is_a(std::exception_ptr const& why) {
     try {
         std::rethrow_exception(why);
-    } catch (reject const&) {
+    } catch (Error const&) {
         return true;
     } catch (...) {
         return false;
@@ -134,6 +135,7 @@ void job_crew::one_less() noexcept {
 }
 
 void job_crew::report(std::exception_ptr why) const noexcept {
+    if (is_a<lease_lost_error>(why)) queue_tally::count(office_->tally().lost);
     log(log_level::warning, fmt::format("a worker of jobs '{}': {}", what().name(), text_of(why)));
 }
 
@@ -198,7 +200,9 @@ void job_crew::returned(running_job& one, std::string result) noexcept {
                        : decide({.of = one.item, .what = verdict::kind::complete, .reason = std::move(result)},
                                 [self = shared_from_this()](std::exception_ptr why) { self->report(why); });
     if (one.permit) one.permit->success();
-    if (is_said) ++completed_;
+    if (!is_said) return;
+    ++completed_;
+    queue_tally::count(office_->tally().completed);
 }
 
 bool job_crew::missed(running_job& one, std::string reason, bool is_final) noexcept {
@@ -209,9 +213,11 @@ bool job_crew::missed(running_job& one, std::string reason, bool is_final) noexc
         what.what = verdict::kind::retry;
         what.time = one.backoff == nullptr ? terms.pause(failures) : std::clamp(one.backoff(failures, what.reason), 0ms, longest_backoff);
     }
-    bool const is_said = decide(std::move(what), [self = shared_from_this()](std::exception_ptr why) { self->report(why); });
-    if (is_said) ++failed_;
-    return is_said;
+    bool const is_tried_again = what.what == verdict::kind::retry;
+    if (!decide(std::move(what), [self = shared_from_this()](std::exception_ptr why) { self->report(why); })) return false;
+    ++failed_;
+    queue_tally::count(is_tried_again ? office_->tally().retried : office_->tally().failed);
+    return true;
 }
 
 void job_crew::threw(running_job& one, std::exception_ptr why) noexcept {
@@ -222,7 +228,7 @@ void job_crew::threw(running_job& one, std::exception_ptr why) noexcept {
     }
     if (one.permit) one.permit->failure();
     if (is_overdue(one)) missed(one, too_long(one), false);
-    else missed(one, text_of(why), is_reject(why));
+    else missed(one, text_of(why), is_a<reject>(why));
 }
 
 task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, running one) {

@@ -109,6 +109,7 @@ task<job_crew::running> job_crew::next(std::shared_ptr<job_crew> self, branch& o
     bool const has_turn = !self->is_shared_ || self->turns_ < self->how_.concurrency;
     if (!problem && has_turn && one->item->is_valid() && !one->cancelled) {
         self->enter_turn();
+        queue_tally::count(self->office_->tally().begun);
         if (self->turns_ < self->how_.concurrency) self->free_.ring();
         co_return one;
     }

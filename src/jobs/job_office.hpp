@@ -4,6 +4,7 @@
 
 #include "core/keyed.hpp"
 #include "messaging/depot.hpp"
+#include "messaging/message_counts.hpp"
 
 #include <lockstep/detail/raw_jobs.hpp>
 
@@ -22,10 +23,11 @@ queue_options job_queue_options() noexcept;
 
 class job_office : public std::enable_shared_from_this<job_office> {
 public:
-    job_office(client& by, std::string_view name) : all_(by, name, "jobs") {}
+    job_office(client& by, std::string_view name) : all_(by, name, "jobs"), counts_(message_counts::of(*all_.owner())) {}
 
     keyed const& all() const noexcept { return all_; }
     std::shared_ptr<core> const& owner() const noexcept { return all_.owner(); }
+    job_tally& tally() const noexcept { return counts_->jobs; }
     /// Throws `invalid_argument_error` for what is no type. From any thread.
     std::shared_ptr<depot> queue_of(std::string_view type);
 
@@ -36,6 +38,7 @@ public:
 
 private:
     keyed all_;
+    std::shared_ptr<message_counts> counts_;
     std::mutex mutex_;
     std::map<std::string, std::shared_ptr<depot>, std::less<>> queues_;
 };

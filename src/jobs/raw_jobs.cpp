@@ -47,6 +47,13 @@ std::string words_of(std::string_view name, job_options const& how, std::size_t 
     return fmt::format("{} {} {}", where.substr(0, where.rfind(' ')), how.key.empty() ? 0 : how.key_window.count(), how.key);
 }
 
+task<std::vector<scheduled>> counted(office of, task<std::vector<scheduled>> adding) {
+    auto all = co_await std::move(adding);
+    auto const added = std::count_if(all.begin(), all.end(), [](scheduled const& one) { return one.is_new; });
+    queue_tally::count(of->tally().scheduled, static_cast<std::uint64_t>(added));
+    co_return all;
+}
+
 task<std::vector<scheduled>> schedule(place at, std::string type, cargo load) {
     auto sending = send(std::move(at), nullptr, std::move(load));
     auto const sent = co_await std::move(sending);
@@ -104,7 +111,7 @@ task<std::vector<scheduled>> schedule_linked(place at, std::string types, std::s
     co_return all;
 }
 
-task<ids_by_name> add_flow(place at, std::string types, std::vector<job_flow::node> all) {
+task<ids_by_name> add_flow(office of, place at, std::string types, std::vector<job_flow::node> all) {
     std::vector<std::string> words;
     words.reserve(words_of_each * all.size());
     for (auto& one : all) {
@@ -115,7 +122,7 @@ task<ids_by_name> add_flow(place at, std::string types, std::vector<job_flow::no
         words.push_back(fmt::format("{}", fmt::join(one.parents, " ")));
         words.push_back(std::move(one.payload));
     }
-    auto adding = add_linked(std::move(at), std::move(types), std::move(words));
+    auto adding = counted(std::move(of), add_linked(std::move(at), std::move(types), std::move(words)));
     auto added = co_await std::move(adding);
     ids_by_name ids;
     for (std::size_t i = 0; i != all.size(); ++i) ids.emplace(std::move(all[i].name), std::move(added[i].id));
@@ -277,15 +284,15 @@ task<std::vector<scheduled>> raw_jobs::async_schedule(std::string_view type, std
         if (!how.batch.empty()) check_batch(how.batch);
         if (!how.batch.empty() && !how.key.empty()) refuse(name(), "a job with a key might be left out, and its batch would never end");
         std::array<std::string, 3> linked{write_place(how), write_single(how), std::string{how.batch}};
-        return schedule_linked(std::move(at), office_->all().key_of("types"), std::string{type}, std::move(linked), std::move(payloads));
+        return counted(office_, schedule_linked(std::move(at), office_->all().key_of("types"), std::string{type}, std::move(linked), std::move(payloads)));
     }
-    return schedule(std::move(at), std::string{type}, {std::move(payloads), std::move(words), !how.key.empty(), true, {}});
+    return counted(office_, schedule(std::move(at), std::string{type}, {std::move(payloads), std::move(words), !how.key.empty(), true, {}}));
 }
 
 task<std::map<std::string, std::string, std::less<>>> raw_jobs::async_add_flow(job_flow const& flow) {
     auto all = flow.checked();
     auto at = office_->queue_of(all.front().type);
-    return add_flow(std::move(at), office_->all().key_of("types"), std::move(all));
+    return add_flow(office_, std::move(at), office_->all().key_of("types"), std::move(all));
 }
 
 task<bool> raw_jobs::async_change(std::string_view what, std::string_view id, milliseconds delay, std::int32_t priority) {

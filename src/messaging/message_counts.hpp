@@ -1,6 +1,6 @@
 #pragma once
 
-// What one client did with queues and streams since it was made: for metrics. Nothing depends on it.
+// What one client did with queues, jobs and streams since it was made: for metrics. Nothing depends on it.
 
 #include <lockstep/consumer.hpp>
 
@@ -27,6 +27,17 @@ struct queue_tally {
     static void count(number& which, std::uint64_t more = 1) noexcept { which.fetch_add(more, std::memory_order_relaxed); }
 };
 
+/// Of all jobs.
+struct job_tally {
+    using number = queue_tally::number;
+    number scheduled{0};
+    number begun{0};
+    number completed{0};
+    number retried{0};
+    number failed{0};
+    number lost{0};
+};
+
 class message_counts {
 public:
     /// This client's, from any thread. Of a closed one, on which nothing is done any more: one that nobody reads.
@@ -34,6 +45,7 @@ public:
 
     queue_tally queues;
     queue_tally lanes;
+    job_tally jobs;
 
     void count(std::uint64_t consumer_statistics::*which, std::uint64_t more) {
         std::lock_guard const guard{mutex_};

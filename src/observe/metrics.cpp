@@ -111,6 +111,21 @@ constexpr queue_counter queue_counters[] = {
     {"lockstep_queue_failed_total", &detail::queue_tally::failed, "Times that a handler of consume threw."},
 };
 
+struct job_counter {
+    char const* name;
+    detail::job_tally::number detail::job_tally::*which;
+    char const* help;
+};
+
+constexpr job_counter job_counters[] = {
+    {"lockstep_jobs_scheduled_total", &detail::job_tally::scheduled, "Jobs that were scheduled."},
+    {"lockstep_jobs_begun_total", &detail::job_tally::begun, "Times that a job's handler was called."},
+    {"lockstep_jobs_completed_total", &detail::job_tally::completed, "Jobs that were completed."},
+    {"lockstep_jobs_retried_total", &detail::job_tally::retried, "Tries that failed, of jobs that are tried again."},
+    {"lockstep_jobs_failed_total", &detail::job_tally::failed, "Jobs that failed for good."},
+    {"lockstep_jobs_lost_total", &detail::job_tally::lost, "Tries that ended when their lease had been lost."},
+};
+
 struct consumer_counter {
     char const* name;
     std::uint64_t consumer_statistics::*which;
@@ -137,6 +152,7 @@ void add_messages(families& to, detail::message_counts const& counts) {
         value(made, static_cast<double>(counts.queues.*one.which), "queue");
         value(made, static_cast<double>(counts.lanes.*one.which), "lanes");
     }
+    for (auto const& one : job_counters) value(family(to, one.name, MetricType::Counter, one.help), static_cast<double>(counts.jobs.*one.which));
     auto const consumers = counts.consumers();
     for (auto const& one : consumer_counters)
         value(family(to, one.name, MetricType::Counter, one.help), static_cast<double>(consumers.*one.which));

@@ -5,6 +5,8 @@
 
 #include <lockstep/consumer.hpp>
 #include <lockstep/counting_semaphore.hpp>
+#include <lockstep/job_client.hpp>
+#include <lockstep/job_worker.hpp>
 #include <lockstep/metrics.hpp>
 #include <lockstep/mutex.hpp>
 #include <lockstep/queue.hpp>
@@ -143,6 +145,31 @@ TEST_F(metrics_of_a_client, count_what_it_did_with_queues) {
     EXPECT_EQ(of("lost"), 1);
     EXPECT_EQ(of("handled"), 1);
     EXPECT_EQ(of("failed"), 1);
+}
+
+TEST_F(metrics_of_a_client, count_what_it_did_with_jobs) {
+    lockstep::metrics const metrics{by};
+    job_client jobs{by, "name"};
+    jobs.schedule("mail", std::string{"good"});
+    EXPECT_FALSE((jobs.schedule("mail", std::string{"key"}, {.key = "k"}), jobs.schedule("mail", std::string{"left out"}, {.key = "k"})).is_new);
+    jobs.schedule("mail", std::string{"bad"}, {.attempts = 3, .backoff = 0ms});
+    job_flow flow;
+    flow.add("a", "mail", std::string{"good"}).add("b", "mail", std::string{"good"}).after("b", "a");
+    jobs.add_flow(flow);
+    {
+        job_worker worker{by, "name"};
+        worker.handle<std::string>("mail", [](std::string const& what) { if (what == "bad") throw std::runtime_error{what}; });
+        worker.start();
+        EXPECT_TRUE(eventually([&] { return jobs.counts("mail").completed == 4 && jobs.counts("mail").failed == 1; }));
+    }
+    scrape const after{metrics};
+    auto const of = [&](std::string const& what) { return after.value("lockstep_jobs_" + what + "_total"); };
+    EXPECT_EQ(of("scheduled"), 5) << after.text;
+    EXPECT_EQ(of("begun"), 7);
+    EXPECT_EQ(of("completed"), 4);
+    EXPECT_EQ(of("retried"), 2);
+    EXPECT_EQ(of("failed"), 1);
+    EXPECT_EQ(of("lost"), 0);
 }
 
 TEST_F(metrics_of_a_client, count_what_its_consumers_did_when_these_are_gone_too) {

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 17> kinds{"barrier", "board", "breaker", 
 constexpr std::array<std::string_view, 6> limiter_words{"hits", "hits_of", "rate", "rate_of", "window", "window_of"};
 constexpr std::string_view job_word = "jobs:q:";
 
-constexpr std::size_t keys_of_a_scan = 1'000;  // about a millisecond
+constexpr std::size_t keys_of_a_scan = 500;  // about a millisecond where keys expire, as sessions do
 constexpr std::size_t most_types = 1'000;
 
 std::optional<found_object> object_of(std::string key, std::string_view encoded_name, std::string_view kind) {

@@ -183,7 +183,7 @@ TEST_F(monitor_of_many, sessions_and_keys_of_limiters_are_counted_in_small_steps
     ASSERT_EQ(seen.objects.size(), 2U);
     EXPECT_EQ(seen.objects[0].count, 20'000);
     EXPECT_EQ(seen.objects[1].count, 20'000);
-    EXPECT_GE(calls_of(server, "scan"), 40) << "a thousand at a time";
+    EXPECT_GE(calls_of(server, "scan"), 80) << "500 at a time";
     EXPECT_LE(calls_of(server, "scan"), 200);
     EXPECT_EQ(calls_of(server, "evalsha") + calls_of(server, "eval"), 0);
     EXPECT_EQ(calls_of(server, "get") + calls_of(server, "hget") + calls_of(server, "hgetall"), 0);

@@ -40,6 +40,22 @@ std::string behind(object_info const& what) {
     return fmt::format(", {}: {} behind, {} pending", groups, most ? std::to_string(*most) : "?", what.taken);
 }
 
+/// The first two always, the others if there are any.
+std::string of_jobs(object_info const& what) {
+    auto text = fmt::format("{}: {} waiting, {} running", what.type, what.count - what.delayed, what.taken);
+    if (what.delayed != 0) text += fmt::format(", {} delayed", what.delayed);
+    if (what.blocked != 0) text += fmt::format(", {} blocked", what.blocked);
+    if (what.dead != 0) text += fmt::format(", {} failed", what.dead);
+    return text;
+}
+
+std::string counted(std::int64_t count, std::string_view what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+
+std::string of_bus(object_info const& what) {
+    auto const channels = what.groups.size() == 1 ? what.groups.front().name : counted(what.count, "channel");
+    return fmt::format("{}: {}", channels, counted(what.taken, "subscriber"));
+}
+
 }  // namespace
 
 std::string show(client_info const& who) {
@@ -60,18 +76,23 @@ bool in_use(object_info const& what) {
     if (what.kind == "event" || what.kind == "broadcast") return what.taken != 0 || what.count > 0;
     if (what.kind == "barrier" || what.kind == "breaker") return what.taken != 0;
     if (what.kind == "stream") return what.taken != 0 || std::ranges::any_of(what.groups, [](group_info const& one) { return one.lag.value_or(0) > 0; });
-    return (what.kind == "queue" || what.kind == "lanes") && what.count + what.taken + what.dead > 0;
+    if (what.kind == "sessions" || what.kind == "limiter" || what.kind == "bus") return what.count > 0;
+    return (what.kind == "queue" || what.kind == "lanes" || what.kind == "jobs") && what.count + what.taken + what.dead + what.blocked > 0;
 }
 
 std::string state_of(object_info const& what) {
     auto const dead = what.dead == 0 ? std::string{} : fmt::format(", {} dead", what.dead);
     if (what.kind == "semaphore") return what.count < 0 ? "not made yet" : fmt::format("{} of {} taken", what.taken, what.count);
-    if (what.kind == "event") return fmt::format("{} signal{}", what.count, what.count == 1 ? "" : "s");
+    if (what.kind == "event") return counted(what.count, "signal");
     if (what.kind == "broadcast") return what.taken != 0 ? "set" : "not set";
     if (what.kind == "latch") return what.taken >= what.count ? "open" : fmt::format("{} of {} counted", what.taken, what.count);
     if (what.kind == "barrier") return fmt::format("{} of {} came", what.taken, what.count);
     if (what.kind == "queue" || what.kind == "lanes") return fmt::format("{} waiting, {} held{}", what.count, what.taken, dead);
     if (what.kind == "stream") return fmt::format("{} in it{}{}", what.count, behind(what), dead);
+    if (what.kind == "jobs") return of_jobs(what);
+    if (what.kind == "bus") return of_bus(what);
+    if (what.kind == "sessions") return counted(what.count, "session");
+    if (what.kind == "limiter") return counted(what.count, "key");
     if (what.kind == "map" || what.kind == "board") return fmt::format("{} in it", what.count);
     if (what.kind == "value") return what.count != 0 ? "set" : "not set";
     if (what.kind == "counter") return std::to_string(what.count);

@@ -25,7 +25,7 @@ BOOST_DESCRIBE_STRUCT(client_info, (), (id, name, host, pid, version, since, con
 BOOST_DESCRIBE_STRUCT(hold_info, (), (name, kind, use, id, owner, fence, permits, offered, stale, held_for, remaining, queue, candidate))
 BOOST_DESCRIBE_STRUCT(wait_info, (), (name, kind, use, id, who, position, waiters, permits, waiting_for, priority))
 BOOST_DESCRIBE_STRUCT(group_info, (), (name, consumers, pending, lag))
-BOOST_DESCRIBE_STRUCT(object_info, (), (name, kind, count, taken, holders, queue, delayed, dead, groups))
+BOOST_DESCRIBE_STRUCT(object_info, (), (name, kind, count, taken, holders, queue, delayed, dead, groups, type, blocked))
 BOOST_DESCRIBE_STRUCT(timing, (), (count, average, p50, p95, p99, max))
 BOOST_DESCRIBE_STRUCT(name_statistics, (), (name, kind, acquisitions, waits, timeouts, losses, held, waited))
 BOOST_DESCRIBE_STRUCT(snapshot, (), (at, objects, holds, waits, clients, left_out, trouble))

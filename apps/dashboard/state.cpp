@@ -32,7 +32,7 @@ bool same(client_info const& a, client_info const& b) {
     return all(a) == all(b);
 }
 bool same(object_info const& a, object_info const& b) {
-    auto const all = [](object_info const& o) { return std::tie(o.count, o.taken, o.holders, o.queue, o.delayed, o.dead, o.groups); };
+    auto const all = [](object_info const& o) { return std::tie(o.count, o.taken, o.holders, o.queue, o.delayed, o.dead, o.blocked, o.groups); };
     return all(a) == all(b);
 }
 bool same(hold_info const& a, hold_info const& b) {
@@ -72,6 +72,8 @@ std::string text_of(object_info const& o) {
     made["queue"] = o.queue;
     if (o.delayed != 0) made["delayed"] = o.delayed;
     if (o.dead != 0) made["dead"] = o.dead;
+    if (o.blocked != 0) made["blocked"] = o.blocked;
+    if (!o.type.empty()) made["type"] = o.type;
     if (!o.groups.empty()) made["groups"] = apps::as_json(o.groups);
     return json::serialize(made);
 }
@@ -175,6 +177,7 @@ bool state::update(snapshot const& now) {
     };
     for (auto object : now.objects) {
         auto key = object.kind + ':' + readable(object.name);
+        if (!object.type.empty()) key += '/' + object.type;
         put(objects_, std::move(key), std::move(object));
     }
     for (auto hold : now.holds) {

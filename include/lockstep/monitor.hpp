@@ -75,31 +75,34 @@ struct wait_info {
     std::int64_t priority = 0;  ///< of a candidate
 };
 
-/// Something that has a name.
-/// Who reads a stream together.
+/// Who reads a stream together; or a channel of a bus.
 struct group_info {
     std::string name;
-    std::size_t consumers = 0;
+    std::size_t consumers = 0;          ///< of a bus: connections that subscribe to this channel
     std::int64_t pending = 0;           ///< entries that were delivered and not acknowledged
     std::optional<std::int64_t> lag{};  ///< entries that were not delivered to anybody yet; nothing: the server does not know
 
     bool operator==(group_info const&) const = default;
 };
 
+/// Something that has a name.
 struct object_info {
     std::string name;
-    std::string kind;           ///< as in wait_info; or queue, lanes, stream, value, map, counter, board, breaker
+    std::string kind;           ///< as in wait_info; or queue, lanes, jobs, stream, bus, value, map, counter, board, breaker, sessions, limiter
     /// Permits in all, signals stored, count of a latch, parties of a barrier (-1: not created yet); of a counter its number; of others how many
-    /// items, entries, fields or members wait or are there; 0: there is no value.
+    /// items, jobs, entries, fields or members wait or are there (0: there is no value); channels of a bus that somebody subscribes to; sessions of a
+    /// store and keys of a limiter that the server knows (while the server has fewer and fewer keys, some may count twice).
     std::int64_t count = 0;
-    /// Permits taken; arrived at a barrier; 1 when an event is set; items of a queue that are held, entries of a stream that are
-    /// pending; of a breaker 0: closed, 1: half open, 2: open.
+    /// Permits taken; arrived at a barrier; 1 when an event is set; items of a queue that are held, jobs that run, entries of a stream that are
+    /// pending; subscribers of a bus; of a breaker 0: closed, 1: half open, 2: open.
     std::int64_t taken = 0;
     std::size_t holders = 0;
     std::size_t queue = 0;      ///< places in the queue, or clients that wait
-    std::int64_t delayed = 0;   ///< of a queue's `count`, how many can't be taken yet
-    std::int64_t dead = 0;      ///< dead letters of a queue or a stream
-    std::vector<group_info> groups{};  ///< of a stream; 100 at most
+    std::int64_t delayed = 0;   ///< of the `count` of a queue or of jobs, how many can't be taken yet
+    std::int64_t dead = 0;      ///< dead letters of a queue or a stream; jobs that failed
+    std::vector<group_info> groups{};  ///< of a stream, or channels of a bus (most subscribers first); 100 at most
+    std::string type{};         ///< of jobs: each type of a name is an object of its own
+    std::int64_t blocked = 0;   ///< jobs that wait for others; not in `count`
 };
 
 struct timing {
@@ -125,12 +128,13 @@ struct snapshot {
     std::vector<hold_info> holds;
     std::vector<wait_info> waits;
     std::vector<client_info> clients;
-    std::size_t left_out = 0;   ///< objects beyond `snapshot_options::limit`, or that can't be read
+    std::size_t left_out = 0;   ///< objects beyond `snapshot_options::limit`, or that can't be read; servers with too many channels to list buses
     std::string trouble;        ///< of a watch: why the server could not be read just now; then the rest is what it was before
 };
 
 struct snapshot_options {
-    std::string_view name{};    ///< only this one; empty: all
+    /// Only this one; empty: all. Without session stores and limiters: they are found only by looking through all keys, as for a pattern.
+    std::string_view name{};
     std::string_view pattern{}; ///< only names that fit, with * and ? as in Redis
     std::size_t limit = 100'000;  ///< objects
     std::size_t holders = 1'000;  ///< holds of each object that are listed; the rest is only counted

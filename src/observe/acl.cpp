@@ -18,7 +18,7 @@ constexpr std::array by_messaging{"psubscribe", "punsubscribe", "client|id", "cl
 constexpr std::array by_state{"client|tracking", "mget", "psetex", "persist", "rename", "unlink", "hincrby", "hvals", "zcard", "zcount", "zmscore", "zpopmin",
                               "zrange", "zrank", "zrevrange", "zscore"};
 constexpr std::array in_a_cluster{"cluster|slots", "asking"};
-constexpr std::array by_monitors{"scan", "hscan", "type"};
+constexpr std::array by_monitors{"scan", "hscan", "type", "pubsub|channels", "pubsub|shardchannels"};
 
 /// The prefix as a pattern that fits itself only.
 std::string quoted(std::string_view prefix) {

@@ -95,7 +95,7 @@ struct current {
     std::int64_t ends_ms;
 };
 task<std::optional<current>> look_up(reader from, hold_info which) {
-    auto looking = observe::take_picture(from, observe::survey_terms{{.name = which.name, .holders = observe::all_holds, .waiters = 0}});
+    auto looking = observe::take_picture(from, observe::survey_terms{{.name = which.name, .holders = observe::all_holds, .waiters = 0}, false});
     auto const seen = co_await std::move(looking);
     for (auto const& object : seen.seen.objects) {
         if (object.is.kind != which.kind) continue;

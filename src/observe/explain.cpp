@@ -113,7 +113,7 @@ task<explanation> explain(reader from, std::string name) {
         auto const at = std::move(next.front());
         next.pop_front();
         if (!visited.insert(at).second) continue;
-        auto looking = observe::take_picture(from, observe::survey_terms{{.name = at, .waiters = at == name ? 1'000U : 0U}});
+        auto looking = observe::take_picture(from, observe::survey_terms{{.name = at, .waiters = at == name ? 1'000U : 0U}, false});
         auto const seen = co_await std::move(looking);
         auto here = observe::describe(seen);
         if (at == name) made.waits = here.waits;

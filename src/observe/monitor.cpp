@@ -43,7 +43,7 @@ task<std::vector<wait_info>> waits_of(reader from, survey_terms what) {
 }
 
 task<std::vector<client_info>> clients_of(reader from) {
-    survey_terms what{{.name = "-", .waiters = 0}};
+    survey_terms what{{.name = "-", .waiters = 0}, false};
     auto looking = look(std::move(from), std::move(what));
     auto seen = co_await std::move(looking);
     co_return std::move(seen.clients);
@@ -103,7 +103,7 @@ task<std::vector<name_statistics>> statistics_of(reader from, std::string wanted
 }
 
 task<std::vector<contention_info>> contention_of(reader from, std::chrono::milliseconds limit) {
-    auto looking = look(from, survey_terms{{}});
+    auto looking = look(from, survey_terms{{}, false});
     auto const seen = co_await std::move(looking);
     auto counting = statistics_of(from, {});
     auto const counted = co_await std::move(counting);
@@ -153,17 +153,17 @@ snapshot monitor::snapshot(snapshot_options options) { return sync_wait(async_sn
 
 task<std::vector<hold_info>> monitor::async_active(std::string_view name) {
     checked(name);
-    return holds_of(reader_of(*client_), survey_terms{{.name = name, .holders = observe::all_holds, .waiters = 0}}, false);
+    return holds_of(reader_of(*client_), survey_terms{{.name = name, .holders = observe::all_holds, .waiters = 0}, false}, false);
 }
 std::vector<hold_info> monitor::active(std::string_view name) { return sync_wait(async_active(name)); }
 
 task<std::vector<wait_info>> monitor::async_waiters(std::string_view name) {
     checked(name);
-    return waits_of(reader_of(*client_), survey_terms{{.name = name, .waiters = 1'000}});
+    return waits_of(reader_of(*client_), survey_terms{{.name = name, .waiters = 1'000}, false});
 }
 std::vector<wait_info> monitor::waiters(std::string_view name) { return sync_wait(async_waiters(name)); }
 
-task<std::vector<hold_info>> monitor::async_stale() { return holds_of(reader_of(*client_), survey_terms{{.holders = observe::all_holds, .waiters = 0}}, true); }
+task<std::vector<hold_info>> monitor::async_stale() { return holds_of(reader_of(*client_), survey_terms{{.holders = observe::all_holds, .waiters = 0}, false}, true); }
 std::vector<hold_info> monitor::stale() { return sync_wait(async_stale()); }
 
 task<std::vector<client_info>> monitor::async_clients() { return clients_of(reader_of(*client_)); }

@@ -1,93 +1,22 @@
 #include "observe/survey.hpp"
 
-#include "base/names.hpp"
+#include "lease/kind.hpp"
+#include "observe/search.hpp"
 #include "redis/slot.hpp"
 #include "scripts/all.hpp"
 
-#include <fnmatch.h>
-
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
-#include <optional>
-#include <unordered_set>
 #include <utility>
 
 namespace lockstep::observe {
 namespace {
 
-constexpr std::array<std::string_view, 17> kinds{"barrier", "board", "breaker", "broadcast", "counter", "election", "event", "lanes", "latch",
-                                                 "lock", "map", "queue", "recursive", "semaphore", "shared", "stream", "value"};
-
 // Small steps: none keeps the server for more than about a millisecond.
-constexpr std::size_t keys_of_a_scan = 1'000;
 constexpr std::size_t keys_of_a_script = 100;
 constexpr std::size_t reads_of_a_script = 150;
 constexpr std::size_t requests_at_once = 50;
-
-struct found_key {
-    std::string key, name;
-    std::string_view kind;
-};
-
-/// Nothing: not the key of an object.
-std::optional<found_key> parse_key(std::string_view key, std::string_view prefix) {
-    if (key.size() < prefix.size() + 5 || !key.starts_with(prefix) || key.substr(prefix.size(), 2) != ":{") return std::nullopt;
-    auto const end = key.rfind("}:");
-    if (end == std::string_view::npos || end < prefix.size() + 2) return std::nullopt;
-    auto const kind = std::find(kinds.begin(), kinds.end(), key.substr(end + 2));
-    auto name = base::decode_name(key.substr(prefix.size() + 2, end - prefix.size() - 2));
-    if (kind == kinds.end() || !name || name->empty()) return std::nullopt;
-    return found_key{std::string{key}, std::move(*name), *kind};
-}
-
-/// MATCH takes a pattern, and a prefix may have characters that mean something there.
-std::string as_pattern(std::string_view text) {
-    std::string out;
-    for (char const one : text) {
-        if (std::string_view{"*?[]\\"}.find(one) != std::string_view::npos) out += '\\';
-        out += one;
-    }
-    return out;
-}
-
-task<std::vector<found_key>> scan_node(reader from, std::int16_t slot, std::string pattern) {
-    std::vector<found_key> found;
-    std::unordered_set<std::string> known;
-    auto const match = as_pattern(from.prefix()) + ":{*";
-    std::string cursor = "0";
-    do {
-        auto asking = from.command(slot, {"SCAN", cursor, "MATCH", match, "COUNT", std::to_string(keys_of_a_scan)});
-        auto const said = co_await std::move(asking);
-        cursor = said[0].text();
-        for (auto const key : said[1]) {
-            auto one = parse_key(key.text(), from.prefix());
-            if (!one || (!pattern.empty() && ::fnmatch(pattern.c_str(), one->name.c_str(), 0) != 0)) continue;
-            if (known.insert(one->key).second) found.push_back(std::move(*one));
-        }
-    } while (cursor != "0");
-    co_return found;
-}
-
-task<std::vector<found_key>> find_keys(reader from, survey_terms const& what) {
-    std::vector<found_key> all;
-    if (!what.name.empty()) {
-        for (auto const kind : kinds) all.push_back({from.key(what.name, kind), what.name, kind});
-        co_return all;
-    }
-    auto asking = from.nodes();
-    auto const nodes = co_await std::move(asking);
-    std::vector<task<std::vector<found_key>>> scans;
-    for (auto const slot : nodes) scans.push_back(scan_node(from, slot, what.pattern));
-    auto scanning = when_all(std::move(scans));
-    auto lists = co_await std::move(scanning);
-    for (auto& list : lists) std::move(list.begin(), list.end(), std::back_inserter(all));
-    std::sort(all.begin(), all.end(), [](found_key const& a, found_key const& b) { return std::tie(a.name, a.kind) < std::tie(b.name, b.kind); });
-    // While a slot moves, both nodes may have shown a key.
-    all.erase(std::unique(all.begin(), all.end(), [](found_key const& a, found_key const& b) { return a.key == b.key; }), all.end());
-    co_return all;
-}
 
 std::uint64_t as_number(std::string_view text) {
     std::uint64_t number = 0;
@@ -118,11 +47,10 @@ void read_groups(reply_view said, object_info& into) {
     }
 }
 
-seen_object read_object(found_key const& key, reply_view said) {
+seen_object read_object(found_object const& found, reply_view said) {
     seen_object one;
-    one.key = key.key;
-    one.is.name = key.name;
-    one.is.kind = key.kind;
+    one.key = found.key;
+    one.is = found.is;
     one.is.queue = static_cast<std::size_t>(std::max<std::int64_t>(0, said[1].integer()));
     one.is.count = said[2].integer();
     one.is.taken = said[3].integer();
@@ -132,9 +60,10 @@ seen_object read_object(found_key const& key, reply_view said) {
         read_groups(said, one.is);
         return one;
     }
-    if (said.size() == 8) {
+    if (said.size() == 8 || said.size() == 9) {
         one.is.delayed = said[6].integer();
         one.is.dead = said[7].integer();
+        one.is.blocked = said.size() == 9 ? said[8].integer() : 0;
     }
     read_holds(said, one.holds);
     if (said.size() == 13) one.leader = said[12].text();
@@ -142,10 +71,10 @@ seen_object read_object(found_key const& key, reply_view said) {
 }
 
 /// Keys that one script may read together.
-std::vector<std::vector<found_key>> grouped(std::vector<found_key> keys, bool by_slot) {
-    std::map<unsigned, std::vector<found_key>> slots;
+std::vector<std::vector<found_object>> grouped(std::vector<found_object> keys, bool by_slot) {
+    std::map<unsigned, std::vector<found_object>> slots;
     for (auto& one : keys) slots[by_slot ? redis::key_slot(one.key) : 0U].push_back(std::move(one));
-    std::vector<std::vector<found_key>> groups;
+    std::vector<std::vector<found_object>> groups;
     for (auto& [slot, all] : slots) {
         for (std::size_t from = 0; from < all.size(); from += keys_of_a_script) {
             auto const to = std::min(all.size(), from + keys_of_a_script);
@@ -161,7 +90,7 @@ task<reply> ask(reader const& from, std::vector<std::string> const& keys, std::s
 }
 
 /// Reads these objects; returns the keys that there was no room for in the answers.
-task<std::vector<found_key>> read_objects(reader from, std::vector<found_key> keys, survey& into) {
+task<std::vector<found_object>> read_objects(reader from, std::vector<found_object> keys, survey& into) {
     auto const groups = grouped(std::move(keys), from.owner()->is_cluster());
     std::vector<task<reply>> questions;
     for (auto const& group : groups) {
@@ -171,7 +100,7 @@ task<std::vector<found_key>> read_objects(reader from, std::vector<found_key> ke
     }
     auto asking = in_groups(std::move(questions), requests_at_once);
     auto const answers = co_await std::move(asking);
-    std::vector<found_key> later;
+    std::vector<found_object> later;
     for (std::size_t i = 0; i < groups.size(); ++i) {
         into.now_ms = std::max(into.now_ms, answers[i][0].integer());
         for (std::size_t k = 0; k < groups[i].size(); ++k) {
@@ -204,7 +133,7 @@ task<void> read_queues(reader from, survey& into, std::size_t most) {
     std::vector<std::size_t> whose;
     std::vector<task<reply>> questions;
     for (std::size_t i = 0; i < into.objects.size(); ++i) {
-        if (into.objects[i].is.queue == 0 || most == 0) continue;
+        if (into.objects[i].is.queue == 0 || most == 0 || engine::find_kind(into.objects[i].is.kind) == nullptr) continue;
         whose.push_back(i);
         questions.push_back(from.script(scripts::queue_read, {into.objects[i].key}, {std::to_string(std::min<std::size_t>(most, 1'000))}));
     }
@@ -227,17 +156,24 @@ std::string_view client_of(std::string_view hold) noexcept { return hold.substr(
 
 task<survey> take_survey(reader from, survey_terms what) {
     survey made;
-    auto finding = find_keys(from, what);
-    auto keys = co_await std::move(finding);
-    if (keys.size() > what.limit) {
-        made.left_out = keys.size() - what.limit;
-        keys.resize(what.limit);
+    auto finding = find_objects(from, what, made.left_out);
+    auto all = co_await std::move(finding);
+    if (all.size() > what.limit) {
+        made.left_out += all.size() - what.limit;
+        all.resize(what.limit);
+    }
+    std::vector<found_object> keys;
+    for (auto& one : all) {
+        if (one.key.empty()) {
+            made.objects.emplace_back().is = std::move(one.is);
+        } else {
+            keys.push_back(std::move(one));
+        }
     }
     if (keys.empty()) {
         auto asking = from.command(0, {"TIME"});
         auto const time = co_await std::move(asking);
         made.now_ms = static_cast<std::int64_t>(as_number(time[0].text()) * 1'000 + as_number(time[1].text()) / 1'000);
-        co_return made;
     }
     while (!keys.empty()) {
         auto reading = read_objects(from, std::move(keys), made);
@@ -245,8 +181,7 @@ task<survey> take_survey(reader from, survey_terms what) {
     }
     auto completing = read_more_holds(from, made, what.holders);
     co_await std::move(completing);
-    std::sort(made.objects.begin(), made.objects.end(),
-              [](seen_object const& a, seen_object const& b) { return std::tie(a.is.name, a.is.kind) < std::tie(b.is.name, b.is.kind); });
+    std::sort(made.objects.begin(), made.objects.end(), [](seen_object const& a, seen_object const& b) { return comes_before(a.is, b.is); });
     auto reading = read_queues(from, made, what.waiters);
     co_await std::move(reading);
     co_return made;

@@ -40,7 +40,7 @@ struct seen_object {
 
 struct survey {
     std::int64_t now_ms = 0;
-    std::vector<seen_object> objects;  ///< by name, then kind
+    std::vector<seen_object> objects;  ///< by name, then kind and type
     std::size_t left_out = 0;
 };
 
@@ -54,9 +54,10 @@ struct survey_terms {
     std::size_t limit;
     std::size_t holders;
     std::size_t waiters;
+    bool all_kinds;  ///< also those where nobody holds or waits by name: jobs, sessions, limiters and buses
 
-    explicit survey_terms(snapshot_options const& from)
-        : name(from.name), pattern(from.pattern), limit(from.limit), holders(from.holders), waiters(from.waiters) {}
+    explicit survey_terms(snapshot_options const& from, bool all = true)
+        : name(from.name), pattern(from.pattern), limit(from.limit), holders(from.holders), waiters(from.waiters), all_kinds(all) {}
 };
 
 task<survey> take_survey(reader from, survey_terms what);

@@ -77,7 +77,10 @@ bool same(client_info const& a, client_info const& b) {
     return std::tie(a.id, a.name, a.connected, a.held, a.waiting) == std::tie(b.id, b.name, b.connected, b.held, b.waiting);
 }
 bool same(object_info const& a, object_info const& b) {
-    return std::tie(a.name, a.kind, a.count, a.taken, a.holders, a.queue) == std::tie(b.name, b.kind, b.count, b.taken, b.holders, b.queue);
+    auto const all = [](object_info const& o) {
+        return std::tie(o.name, o.kind, o.type, o.count, o.taken, o.holders, o.queue, o.delayed, o.dead, o.blocked, o.groups);
+    };
+    return all(a) == all(b);
 }
 bool same(hold_info const& a, hold_info const& b) {
     return std::tie(a.id, a.name, a.fence, a.permits, a.stale, a.offered, a.queue) ==

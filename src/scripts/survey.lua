@@ -4,7 +4,7 @@
   ARGV[1]    most  how much may be read: a hold and an object count as one each
   ARGV[2]    from  where to begin in the holds of a pool: 1, or what `next` was before
   Returns    {now_ms, then for each key {format, queue, count, taken, holds, next, then for each listed hold: its id, permits, fence, ends_ms,
-             span_ms, state}}; format: lock, pool, broadcast, latch, barrier, or as in survey_things, which says what follows the first six of those; next: 0, or there are more holds from there on
+             span_ms, state}}; format: lock, pool, broadcast, latch, barrier, or as in survey_things and survey_jobs, which say what follows the first six of those; next: 0, or there are more holds from there on
              followed, of an election that somebody leads, by who: '<pid> <host> <id>'
              or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before; {'unreadable'}
 ]]
@@ -63,7 +63,9 @@ local function read_pool(key)
 end
 
 --#include survey_things
+--#include survey_jobs
 local function read(key)
+    if string.find(key, '}:jobs:q:', 1, true) then return read_jobs(key) end
     local word = string.match(key, '[^:]+$')
     if plain[word] then return read_thing(key, nil, word) end
     local q = redis.pcall('HMGET', key, 'v', 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z', 'n')

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
-const bin = process.env.LOCKSTEP_TEST_BIN;
+export const bin = process.env.LOCKSTEP_TEST_BIN;
 export const within = 20_000;
 
 class Program {

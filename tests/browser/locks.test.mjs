@@ -1,7 +1,8 @@
 // Looking: locks come and go by themselves, leases run down, queues are drawn, search and keys work, names are only names.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import test from 'node:test';
-import { encoded, eventually, row, World } from './harness.mjs';
+import { bin, encoded, eventually, row, World } from './harness.mjs';
 
 const world = await World.start(); // not in a hook: those of a whole file do not run in Node 18.13
 
@@ -61,6 +62,27 @@ test('who waits is shown in order, with the reason', async () => {
   await page.locator('.timeline .bar-hold').first().waitFor();
   await page.context().close();
   for (const one of [second, first, holder]) await one.end();
+});
+
+test('what nobody holds says what is in it', async () => {
+  const lockstep = (...words) => world.run(join(bin, 'lockstep'), ['--redis', world.url, ...words]);
+  const done = async (...words) => assert.equal(await lockstep(...words).ended, 0);
+  await done('jobs', 'enqueue', 'shop', 'mail', '1');
+  await done('jobs', 'enqueue', '--delay', '1h', 'shop', 'mail', '2');
+  await done('jobs', 'enqueue', 'shop', 'report', '3');
+  await done('limit', '--limit', '2', '--per', '1h', 'api', 'me');
+  const listening = lockstep('subscribe', 'news', 'orders');
+  const page = await world.open();
+  const measure = (name, text) => row(page, name).locator('.cell-lease', { hasText: text }).waitFor();
+  await page.locator('.row', { hasText: 'mail: 1 waiting, 0 running, 1 delayed' }).waitFor();
+  await page.locator('.row', { hasText: 'report: 1 waiting, 0 running' }).waitFor();
+  await measure('api', '1 key');
+  await measure('news', 'orders: 1 subscriber');
+  await page.locator('.row', { hasText: 'report: 1 waiting' }).click();
+  await page.locator('.detail h2', { hasText: 'shop report' }).waitFor();
+  listening.process.kill('SIGTERM');
+  await row(page, 'news').waitFor({ state: 'detached' });
+  await page.context().close();
 });
 
 test('an election shows who leads, in which term, and who led before', async () => {

@@ -86,6 +86,21 @@ TEST_F(dashboard_state, tells_what_went_by_the_key_the_page_knows_it_by) {
     EXPECT_EQ(count(sent(tracked.version()), "gone", "holds"), 0U) << "once";
 }
 
+TEST_F(dashboard_state, knows_jobs_of_one_name_by_their_types) {
+    now.objects = {{.name = "shop", .kind = "jobs", .count = 1, .type = "mail"}, {.name = "shop", .kind = "jobs", .count = 2, .type = "report"}};
+    tracked.update(now);
+    auto const seen = tracked.version();
+    now.objects[1].blocked = 7;
+    ASSERT_TRUE(tracked.update(now));
+    auto const message = sent(seen);
+    EXPECT_EQ(count(message, "set", "objects"), 1U);
+    EXPECT_EQ(message.at("set").at("objects").at(0).at("type").as_string(), "report");
+    EXPECT_EQ(message.at("set").at("objects").at(0).at("blocked").as_int64(), 7);
+    now.objects.pop_back();
+    tracked.update(now);
+    EXPECT_EQ(sent(seen).at("gone").at("objects").at(0).as_string(), "jobs:shop/report");
+}
+
 TEST_F(dashboard_state, sends_one_that_went_and_came_back_as_there) {
     auto const seen = tracked.version();
     auto const before = now.holds;

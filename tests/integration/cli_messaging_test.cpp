@@ -3,13 +3,18 @@
 #include "cli_support.hpp"
 
 #include <lockstep/circuit_breaker.hpp>
+#include <lockstep/event_bus.hpp>
+#include <lockstep/job_client.hpp>
 #include <lockstep/monitor.hpp>
 #include <lockstep/queue.hpp>
+#include <lockstep/rate_limiter.hpp>
+#include <lockstep/session_store.hpp>
 #include <lockstep/shared_value.hpp>
 #include <lockstep/stream.hpp>
 
 #include <boost/json.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <map>
 
@@ -156,6 +161,29 @@ TEST_F(cli_messaging, shows_in_ls_what_is_there) {
     auto const first = log.range().at(1).id;
     log.remove({first});  // a hole, of which the server does not know whether it was read
     EXPECT_THAT(run({"ls", "--all"}).text, HasSubstr("pending"));
+}
+
+TEST_F(cli_messaging, shows_in_ls_what_has_many_keys_or_none) {
+    session_store(by, "web").create("me");
+    rate_limiter api{by, "api", {.limit = 2, .per = 1h}};
+    api.try_acquire("one");
+    api.try_acquire("two");
+    event_bus bus{by, "news"};
+    auto const listening = bus.subscribe<std::string>("orders", [](std::string const&) {});
+    job_client jobs{by, "shop"};
+    jobs.schedule("mail", std::string{"a"});
+    jobs.schedule("mail", std::string{"b"}, {.delay = 1h});
+    jobs.schedule("map", std::string{"c"});
+    auto const seen = run({"ls"}).text;
+    EXPECT_THAT(seen, AllOf(HasSubstr("1 session"), HasSubstr("2 keys"), HasSubstr("orders: 1 subscriber")));
+    EXPECT_THAT(seen, AllOf(HasSubstr("mail: 1 waiting, 0 running, 1 delayed"), HasSubstr("map: 1 waiting, 0 running")));
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), '\n'), 6) << seen;
+    auto const rows = boost::json::parse(run({"--json", "ls", "shop"}).text).at("objects");
+    EXPECT_EQ(rows.at(0).at("type"), "mail");
+    EXPECT_EQ(rows.at(0).at("count"), 2);
+    EXPECT_THAT(run({"who", "shop"}).text, HasSubstr("jobs shop: map: 1 waiting"));
+    auto const second = bus.subscribe<std::string>("prices", [](std::string const&) {});
+    EXPECT_THAT(run({"ls"}).text, HasSubstr("2 channels: 2 subscribers"));
 }
 
 }  // namespace

@@ -27,7 +27,9 @@ export interface Thing extends Named {
   queue: number;
   delayed?: number;
   dead?: number;
-  groups?: Group[]; // of a stream
+  blocked?: number;
+  type?: string; // of jobs
+  groups?: Group[]; // of a stream; channels of a bus
 }
 
 export interface Group {

@@ -32,7 +32,7 @@ export const Icon = ({ name }: { name: IconName }) => (
 const marks: Record<string, string> = {
   lock: 'Lock', recursive: 'Recursive', shared: 'Shared', semaphore: 'Semaphore', event: 'Event', election: 'Election',
   broadcast: 'Broadcast', latch: 'Latch', barrier: 'Barrier', queue: 'Queue', lanes: 'Stealing queue', stream: 'Stream', value: 'Value', map: 'Map',
-  counter: 'Counter', board: 'Leaderboard', breaker: 'Breaker',
+  counter: 'Counter', board: 'Leaderboard', breaker: 'Breaker', jobs: 'Jobs', bus: 'Bus', sessions: 'Sessions', limiter: 'Limiter',
 };
 export const kindName = (kind: string) => marks[kind] ?? kind;
 export const Kind = ({ kind }: { kind: string }) => <span class={`kind kind-${marks[kind] ? kind : 'other'}`}>{kindName(kind)}</span>;

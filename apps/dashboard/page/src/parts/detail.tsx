@@ -82,7 +82,7 @@ export function Detail({ open }: { open: string }) {
         <div class="detail-title">
           <Kind kind={kind} />
           <h2>
-            <Name text={name} />
+            <Name text={of?.type ? `${name} ${of.type}` : name} />
           </h2>
         </div>
         <button class="icon-button" aria-label="Copy the name" title="Copy the name" onClick={() => void navigator.clipboard?.writeText(name)}>

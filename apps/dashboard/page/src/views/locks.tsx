@@ -52,11 +52,11 @@ function matcher(search: string): (of: Thing) => boolean {
 const lowerings = new WeakMap<Thing, string>();
 function lowered(of: Thing): string {
   let text = lowerings.get(of);
-  if (text === undefined) lowerings.set(of, (text = `${of.name} ${of.kind}`.toLowerCase()));
+  if (text === undefined) lowerings.set(of, (text = `${of.name} ${of.kind} ${of.type ?? ''}`.toLowerCase()));
   return text;
 }
 
-const byName = (a: Thing, b: Thing) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.kind < b.kind ? -1 : 1);
+const byName = (a: Thing, b: Thing) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.kind < b.kind ? -1 : a.kind > b.kind ? 1 : (a.type ?? '') < (b.type ?? '') ? -1 : 1);
 const orders: Record<Order, (a: Thing, b: Thing) => number> = {
   name: byName,
   queue: (a, b) => queueOf(b) - queueOf(a) || byName(a, b),
@@ -208,6 +208,13 @@ const behind = (of: Thing) => {
   return `, ${groups.length === 1 ? groups[0]!.name : `${groups.length} groups`}: ${most} behind, ${of.taken} pending`;
 };
 
+const counted = (count: number, what: string) => `${whole(count)} ${what}${count === 1 ? '' : 's'}`;
+const jobs = (of: Thing) => {
+  const more = [[of.delayed, 'delayed'], [of.blocked, 'blocked'], [of.dead, 'failed']].map(([count, what]) => (count ? `, ${count} ${what}` : ''));
+  return `${of.type}: ${of.count - (of.delayed ?? 0)} waiting, ${of.taken} running${more.join('')}`;
+};
+const bus = (of: Thing) => `${of.groups?.length === 1 ? of.groups[0]!.name : counted(of.count, 'channel')}: ${counted(of.taken, 'subscriber')}`;
+
 // What those say that nobody holds.
 const measure = (of: Thing) => {
   const dead = of.dead ? `, ${of.dead} dead` : '';
@@ -217,6 +224,10 @@ const measure = (of: Thing) => {
   if (of.kind === 'event') return `${of.count} stored`;
   if (of.kind === 'queue' || of.kind === 'lanes') return `${of.count} waiting, ${of.taken} held${dead}`;
   if (of.kind === 'stream') return `${of.count} in it${behind(of)}${dead}`;
+  if (of.kind === 'jobs') return jobs(of);
+  if (of.kind === 'bus') return bus(of);
+  if (of.kind === 'sessions') return counted(of.count, 'session');
+  if (of.kind === 'limiter') return counted(of.count, 'key');
   if (of.kind === 'map' || of.kind === 'board') return `${of.count} in it`;
   if (of.kind === 'value') return of.count > 0 ? 'set' : 'not set';
   if (of.kind === 'counter') return `${of.count}`;

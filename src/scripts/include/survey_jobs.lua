@@ -1,0 +1,13 @@
+-- What survey reads of the jobs of one type, as survey_things does, by the rules of job_count: {'jobs', how many workers wait, jobs that wait, running,
+-- 0, 0, of those that wait how many are put off, failed, how many wait for other jobs}. Needs call, now and most.
+-- Its hash may be gone while jobs that ended are remembered.
+local function read_jobs(key)
+    local function size(part) return call('ZCARD', key .. part) end
+    most = most - 2  -- it takes three times as long as others
+    local waiting, later, put_off = call('LLEN', key .. ':ready') + size(':ranked'), size(':later'), 0
+    if later > 0 then
+        local own = call('HMGET', key, 's', 'c')  -- the queue's own time, as in queue_now
+        put_off = later - call('ZCOUNT', key .. ':later', '-inf', math.max(now + (own[1] or 0), own[2] or 0))
+    end
+    return {'jobs', size(':waiting'), waiting + later, size(':held'), 0, 0, put_off, size(':failed'), size(':blocked')}
+end

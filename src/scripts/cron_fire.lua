@@ -18,6 +18,7 @@ local publish, retention, channel = string.match(ARGV[1], '^(S?PUBLISH) (%d+) (.
 local most = whole(ARGV[2], 0, 1000)
 if not (base and publish and most) then return refuse('rules: PUBLISH|SPUBLISH <retention_ms> <channel>, most: 0 to 1000') end
 --#include server_time
+local server_now = now
 --#include queue_entry
 --#include queue_tell
 --#include job_tags

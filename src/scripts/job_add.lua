@@ -29,7 +29,7 @@ if sequence == known then return {record, server_now} end
 -- Nothing was written until here.
 for type, one in pairs(sides) do
     local kept = math.max(2 * retention, 300000)
-    call('HSET', one.q, 'v', format, 'x', string.format('%.0f', now + kept))
+    call('HSET', one.q, 'v', format, 'x', string.format('%.0f', one.now + kept))
     call('PEXPIRE', one.q, kept)
     if used[type] then
         call('HSET', one.q, 'l', batch)
@@ -46,7 +46,7 @@ local function add(i, job)
     local one, options, at = job.side, string.match(ARGV[6 * i + 3], '^([^\n]*)\n()')
     local records, links = one.records or {}, one.put or {}
     one.records, one.put = records, links
-    local text = string.format('w 0 %.0f 0 0 ', now) .. options .. '\t' .. names_of(job.parents) .. (job.rule and '\ts\n' or '\n') ..
+    local text = string.format('w 0 %.0f 0 0 ', one.now) .. options .. '\t' .. names_of(job.parents) .. (job.rule and '\ts\n' or '\n') ..
          string.sub(ARGV[6 * i + 3], at)
     records[#records + 1], records[#records + 2] = job.id, text
     for n, kid in ipairs(job.kids) do job.kids[n] = jobs[kid] end

@@ -15,6 +15,7 @@ local at = KEYS[2]
 --#include checks
 --#include queue_rules
 --#include server_time
+local server_now = now
 --#include queue_entry
 --#include job_rules
 --#include job_sides

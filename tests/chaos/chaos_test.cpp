@@ -7,6 +7,7 @@
 //   --gtest_filter=chaos.*        or one of them: chaos.standalone, chaos.sentinel, chaos.cluster, chaos.cluster_failover, chaos.quorum
 #include "checkers.hpp"
 #include "delivery_checkers.hpp"
+#include "job_checkers.hpp"
 #include "run.hpp"
 #include "support/chaos_names.hpp"
 
@@ -43,13 +44,15 @@ using tally = std::map<std::string, std::map<std::string, std::uint64_t>>;
 /// What it is counted as; "": not at all.
 std::string label(event const& one) {
     if (one.what == "access") return one.n == 1 ? "let in" : "refused";
-    if (one.what == "ended") return one.note.empty() ? "ended" : "lost";
+    if (one.what == "ended" && !one.name.starts_with("job")) return one.note.empty() ? "ended" : "lost";
     if (one.what == "none") return one.note.empty() ? "none" : one.note;
     if (one.what == "changed") return one.note == "write" ? "upgraded" : "downgraded";
-    for (auto const* const asked : {"ask", "sure", "enqueue", "take", "ack", "add", "decide"}) {
+    for (auto const* const asked : {"ask", "sure", "enqueue", "take", "ack", "add", "decide", "schedule", "cancel", "requeue"}) {
         if (one.what == asked) return "";
     }
-    if (one.what == "enqueued" && one.n == 0) return "left out";
+    if ((one.what == "enqueued" || one.what == "scheduled") && one.n == 0) return "left out";
+    if ((one.what == "cancelled" || one.what == "requeued" || one.what == "moved") && one.n == 0) return "too late";
+    if (one.what == "ended" && one.name.starts_with("job")) return "awaited";
     return one.what;
 }
 
@@ -90,6 +93,13 @@ void check(history const& all, promises const& given) {
     expect_none(check_keys(all, given), "keys");
     expect_none(check_entries(all, given), "entries");
     expect_none(check_rate(all, given), "rate");
+    expect_none(check_jobs_ended(all, given), "jobs");
+    expect_none(check_job_sums(all, given), "sums");
+    expect_none(check_job_tries(all, given), "tries");
+    expect_none(check_single_jobs(all, given), "single jobs");
+    expect_none(check_job_parents(all, given), "parents");
+    expect_none(check_job_keys(all, given), "keys of jobs");
+    expect_none(check_schedules(all, given), "schedules");
     expect_none(check_told(all), "told");
     expect_none(check_nothing_left(all), "left");
     auto const expected = make_error_code(errc::unavailable).message();
@@ -112,6 +122,7 @@ void expect_activity(tally counts, topology where, std::uint64_t seconds) {
     EXPECT_GT(counts["barrier"]["passed"], seconds / 5) << "hardly any";
     EXPECT_GT(counts["queue"]["acked"], seconds) << "hardly any";
     EXPECT_GT(counts["stream"]["handled"], seconds) << "hardly any";
+    EXPECT_GT(counts["job"]["returned"], seconds) << "hardly any";
     EXPECT_GT(counts["limit"]["allowed"], seconds) << "hardly any";
     EXPECT_GT(counts["limit"]["refused"], seconds / 5) << "hardly any";
 }

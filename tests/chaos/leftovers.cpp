@@ -49,6 +49,16 @@ bool election_may_have(std::string const& field) { return lock_may_have(field) |
 // A queue that has nothing and nobody keeps its format, how far its ids have come, until when it is kept, and the times of what was there.
 bool queue_may_have(std::string const& field) { return std::string_view{"vlxnktsc"}.find(field) != std::string_view::npos; }
 
+// Of jobs that were all forgotten there are the hashes of their queues, the types, and how many there were.
+bool is_of_jobs(std::string const& key) { return key.find("}:jobs:") != std::string::npos; }
+bool jobs_may_have(std::string const& key) {
+    auto const part = key.substr(key.find("}:jobs:") + 7);
+    if (part == "types") return true;
+    return part.starts_with("q:") && part.ends_with(":stats");
+}
+// A queue of jobs knows besides whether others wait for them.
+bool is_queue_of_jobs(std::string const& key) { return is_of_jobs(key) && key.find("}:jobs:q:") != std::string::npos && key.find(':', key.find("}:jobs:q:") + 9) == std::string::npos; }
+
 bool may_have(std::string const& kind, std::string const& field, std::string const& value) {
     if (kind == "queue") return queue_may_have(field);
     if (kind == "lock") return lock_may_have(field);
@@ -63,6 +73,7 @@ bool goes_by_itself(std::string const& key) {
     auto const has = [&](char const* part) { return key.find(part) != std::string::npos; };
     if (key.starts_with("lockstep:{clients}:") || key == "lockstep:{statistics}:names") return true;
     if (has("}:hits:") || has("}:window:") || has("}:rate:")) return true;
+    if (is_of_jobs(key)) return has(":call:") || key.ends_with(":dedup") || key.ends_with(":recent");
     return has(":queue:call:") || key.ends_with(":queue:dedup") || key.ends_with(":queue:recent") || has(":stream:adds:");
 }
 
@@ -86,7 +97,8 @@ std::vector<std::string> left_by_the_living(world& where, std::string_view kinds
         };
         for (auto const& key : keys_of(*server, "lockstep:*")) {
             auto const kind = kind_of(key);
-            if (key.ends_with(":queue:waiting") || key.ends_with(":queue:room")) {
+            bool const is_of_queue = key.find(":queue:") != std::string::npos || is_of_jobs(key);
+            if (is_of_queue && (key.ends_with(":waiting") || key.ends_with(":room"))) {
                 for (auto const& name : server->must({"ZRANGE", key, "0", "-1"}).elements) {
                     if (with_events && is_connected(name.text.substr(0, name.text.find('.')))) found.push_back(key + ": " + name.text);
                 }
@@ -109,15 +121,16 @@ std::vector<std::string> leftovers(world& where) {
     for (auto* const server : where.masters()) {
         for (auto const& key : keys_of(*server, "*")) {
             auto const expires = server->must({"PTTL", key}).integer;
-            if (goes_by_itself(key) && expires > 0) continue;
+            if ((goes_by_itself(key) && expires > 0) || (is_of_jobs(key) && jobs_may_have(key))) continue;
             if (expires < 0) found.push_back(key + " does not expire");
             if (auto const type = server->must({"TYPE", key}).text; type != (kind_of(key) == "changes" ? "stream" : "hash")) {
                 found.push_back(key + ", a " + type);
                 continue;
             }
             if (kind_of(key) == "changes") continue;
+            auto const kind = is_queue_of_jobs(key) ? "queue" : kind_of(key);
             for (auto const& [field, value] : read(*server, key)) {
-                if (!may_have(kind_of(key), field, value)) found.push_back(key + " has " + field + " = " + value);
+                if (!may_have(kind, field, value)) found.push_back(key + " has " + field + " = " + value);
             }
         }
         for (auto const& channel : channels_of(*server)) found.push_back("channel " + channel);

@@ -47,7 +47,7 @@ history referee::finish() {
 
 void referee::note(event what) {
     std::lock_guard const guard{mutex_};
-    for (auto const* const use : {"granted", "adopted", "changed", "arrive", "wait", "processed"}) {
+    for (auto const* const use : {"granted", "adopted", "changed", "arrive", "wait", "processed", "begun"}) {
         if (what.what == use) users_[what.name] = what.who;
     }
     write(std::move(what));

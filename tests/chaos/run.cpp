@@ -2,6 +2,7 @@
 
 #include "drain.hpp"
 #include "ending.hpp"
+#include "job_drain.hpp"
 #include "leftovers.hpp"
 #include "support/chaos_names.hpp"
 #include "support/eventually.hpp"
@@ -103,6 +104,7 @@ history run::finish() {
     part();
     note("parted", "");
     drain(*world_, report);
+    drain_jobs(*world_, referee_.socket_path(), report);
     {
         // Whatever the dead held has run out, and who comes then cleans up after them.
         ending const last{*world_, report};

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <set>
 
+#include <unistd.h>
+
 namespace lockstep::test {
 namespace {
 
@@ -32,6 +34,7 @@ protected:
     static void expect_no_gap(std::map<text, std::set<time>> const& all) {
         for (auto const& [id, times] : all) EXPECT_EQ(*times.rbegin() - *times.begin(), (times.size() - 1) * 1s) << id << " was missed";
     }
+    child_process runner(int takeover) { return child_process{{program_path("job_runner"), server.url(), "name", std::to_string(takeover), "fire"}}; }
     void put_every_second(int count) {
         for (int i = 0; i < count; ++i) jobs.cron("every-" + std::to_string(i), "mail", text{"x"}, {.expression = "* * * * * *"});
     }
@@ -47,10 +50,7 @@ protected:
     job_client jobs{near, "name"};
 };
 
-class slow_cron_faults : public cron_faults {
-protected:
-    child_process runner(int takeover) { return child_process{{program_path("job_runner"), server.url(), "name", std::to_string(takeover), "fire"}}; }
-};
+using slow_cron_faults = cron_faults;
 
 TEST_F(slow_cron_faults, none_of_a_thousand_due_times_is_missed_or_doubled_though_leaders_are_killed_and_paused) {
     constexpr int takeover = 300;
@@ -131,6 +131,75 @@ TEST_F(cron_faults, two_who_both_think_that_they_lead_fire_a_due_time_once) {
     EXPECT_EQ(*jobs.crons()[0].last, due);
     jobs.drop_cron("nightly");
     EXPECT_EQ(fire(old), 0) << "there is none any more";
+}
+
+TEST_F(cron_faults, what_a_leader_had_on_the_way_when_it_fell_silent_comes_too_late) {
+    put_every_second(20);
+    job_worker first{far, "name", {.cron_takeover = 500ms}};
+    first.start();
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= 20; }));
+    job_worker second{near, "name", {.cron_takeover = 500ms}};
+    second.start();
+    for (int i = 0; i < 3; ++i) {
+        proxy.hold(direction::to_server);
+        auto const count = jobs.counts("mail").ever_added;
+        ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= count + 20; }, 20s)) << "the other one goes on";
+        proxy.heal();
+    }
+    auto const count = jobs.counts("mail").ever_added;
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= count + 20; }));
+    first.stop();
+    second.stop();
+    drop_all();
+    expect_no_gap(fired());
+}
+
+// ---- clocks that are set
+
+TEST_F(cron_faults, a_clock_that_is_set_forward_makes_up_for_what_was_missed_as_each_schedule_says_and_for_no_more) {
+    job_worker worker{near, "name"};
+    worker.start();
+    jobs.cron("skip", "mail", text{"x"}, {.expression = "* * * * *"});
+    jobs.cron("once", "mail", text{"x"}, {.expression = "* * * * *", .missed = missed_runs::once});
+    jobs.cron("all", "mail", text{"x"}, {.expression = "* * * * *", .missed = missed_runs::all});
+    clock.step(1h);
+    jobs.cron("other", "mail", text{"x"}, {.expression = "@yearly"});  // it looks then
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= 60; }));
+    worker.stop();
+    auto const found = fired();
+    EXPECT_GE(found.at("all").size(), 59U);
+    EXPECT_LE(found.at("all").size(), 61U) << "each minute once";
+    EXPECT_LE(found.at("once").size(), 2U);
+    EXPECT_GE(found.at("once").size(), 1U);
+    EXPECT_LE(found.contains("skip") ? found.at("skip").size() : 0U, 2U) << "those of the last minute are just late";
+}
+
+TEST_F(cron_faults, a_clock_that_is_set_back_and_forth_fires_each_due_time_once_and_the_next_leader_goes_on) {
+    put_every_second(3);
+    auto first = runner(500);
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= 3; }));
+    clock.step(-1h);
+    auto const count = jobs.counts("mail").ever_added;
+    first.kill();
+    job_worker second{near, "name", {.cron_takeover = 500ms}};
+    second.start();
+    EXPECT_FALSE(eventually([&] { return jobs.counts("mail").ever_added > count + 3; }, 300ms)) << "that hour was fired already";
+    election who{near, "jobs:name"};
+    ASSERT_TRUE(eventually([&] {
+        auto const leads = who.leader();
+        return leads && leads->pid == ::getpid();
+    })) << "the seat of the dead one is free in time";
+    // One that is put now has an hour of its own; and when the clock is right again, all go on.
+    jobs.cron("new", "mail", text{"x"}, {.expression = "* * * * * *"});
+    ASSERT_TRUE(eventually([&] { return fired()["new"].size() >= 2; }));
+    clock.step(1h);
+    jobs.drop_cron("new");
+    ASSERT_TRUE(eventually([&] { return fired()["every-0"].size() >= static_cast<std::size_t>(count) / 3 + 2; }, 20s));
+    second.stop();
+    drop_all();
+    auto found = fired();
+    found.erase("new");  // of what was due when the clock was set forward, all but the last minute was missed
+    expect_no_gap(found);
 }
 
 TEST_F(cron_faults, another_worker_goes_on_at_once_when_the_one_that_fires_schedules_stops) {

@@ -18,8 +18,8 @@ void guardian::guard(std::function<bool()> const& valid, std::stop_token const& 
     auto const kind = self_.below(100);
     auto const length = kind < 3 ? self_.up_to(2'500) : kind < 40 ? self_.up_to(12) : 0ms;
     auto const& name = self_.about().name;
-    // Those who share it come in any order, and items have no fences.
-    bool const fenced = !name.starts_with("semaphore") && !name.starts_with("plain") && !name.starts_with("queue");
+    // Those who share it come in any order, and items and jobs have no fences.
+    bool const fenced = !name.starts_with("semaphore") && !name.starts_with("plain") && !name.starts_with("queue") && !name.starts_with("job");
     auto const end = std::chrono::steady_clock::now() + length;
     do {
         if (!is_sure(valid)) return expect_to_be_told(lost);

@@ -11,7 +11,7 @@
 namespace lockstep::chaos {
 
 inline constexpr std::size_t mutex_names = 3, semaphore_names = 2, shared_names = 2, barrier_names = 2, election_names = 2, redlock_names = 3, plain_names = 1;
-inline constexpr std::size_t queue_names = 3, stream_names = 1, limit_names = 3;
+inline constexpr std::size_t queue_names = 3, stream_names = 1, limit_names = 3, job_names = 1;
 inline constexpr std::int64_t semaphore_permits = 3;
 /// How long the server remembers who took a signal, for those whose reply was lost.
 inline constexpr std::chrono::seconds event_ttl{5};
@@ -67,8 +67,8 @@ inline std::string event_name(std::int64_t boot_ns) {
 
 /// Any of those that one server has, kinds taking turns.
 inline std::string name_at(std::uint64_t index, std::int64_t boot_ns) {
-    auto const within = index / 8;
-    switch (index % 8) {
+    auto const within = index / 9;
+    switch (index % 9) {
         case 0: return numbered("mutex", within % mutex_names);
         case 1: return numbered("semaphore", within % semaphore_names);
         case 2: return numbered("shared", within % shared_names);
@@ -76,6 +76,7 @@ inline std::string name_at(std::uint64_t index, std::int64_t boot_ns) {
         case 4: return numbered("election", within % election_names);
         case 5: return numbered("queue", within % queue_names);
         case 6: return within % 2 == 0 ? numbered("stream", within / 2 % stream_names) : numbered("limit", within / 2 % limit_names);
+        case 7: return numbered("job", within % job_names);
         default: return event_name(boot_ns);
     }
 }

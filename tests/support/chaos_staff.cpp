@@ -14,6 +14,7 @@ staff::staff(client& by, std::string const& referee, std::string const& who, std
       taking_{[&by, referee, who, seed](std::stop_token const& told) {
           actor self{referee, who + ".q", seed + 1};
           courier{self, by}.take_in_order(told);
-      }} {}
+      }},
+      working_{by, referee, who, seed + 2} {}
 
 }  // namespace lockstep::chaos

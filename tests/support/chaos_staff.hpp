@@ -1,7 +1,9 @@
-// What a process of chaos_worker does all the time, beside its threads: it takes from the queue whose order is checked, and reads a stream.
+// What a process of chaos_worker does all the time, beside its threads: it takes from the queue whose order is checked, reads a
+// stream, and runs jobs.
 #pragma once
 
 #include "chaos_actor.hpp"
+#include "chaos_workshop.hpp"
 
 #include <lockstep/client.hpp>
 #include <lockstep/consumer.hpp>
@@ -22,6 +24,7 @@ private:
     actor reader_;
     consumer reading_;
     std::jthread taking_;
+    workshop working_;
 };
 
 }  // namespace lockstep::chaos

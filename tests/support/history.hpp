@@ -24,6 +24,12 @@
 //   take, then processed (n: which delivery), none or failed; sure as above; then ack and acked, lost (it is not its own any more) or unknown,
 //   or nacked, dropped or late (not its own any more, and not done). parted: all workers have ended
 // of streams: add, then added (fence and n are its id) or unknown; processed when the handler begins, handled when it ends well
+// of jobs; note is the value (chaos_job.hpp) and, behind a space, what else there is:
+//   schedule, then scheduled (n is 1 if it is new, 0 if it was left out; its id) or unknown; cancel, then cancelled, requeue, then requeued, moved: n is 1 if it was
+//   begun when its handler begins (n: which delivery), sure as above, then returned (its result) or threw
+//   ended: somebody waited for its end, final: found in the end (n: its state, as in job_state; its result)
+//   ever: how many were added and have ended, as the server has counted; fired: a job of a schedule (n: when it was due, ms; note: the
+//   schedule, and its id)
 // of limits: decide, then allowed (n: how much) or refused
 #pragma once
 

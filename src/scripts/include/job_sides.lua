@@ -1,4 +1,4 @@
--- Jobs of the same name, of any type, for what concerns several of them at once. Needs job_rules, queue_rules, queue_entry and now.
+-- Jobs of the same name, of any type, for what concerns several of them at once. Needs job_rules, queue_rules, queue_entry and server_now.
 --   links    hash of a type, for jobs with an f in their id, and for those that such jobs wait for:
 --     k<id>  '<type>/<id> ...': its children
 --     o<id>  '<state> <pending> <bad> <policy> <when> <priority> <s: it is single>': it has parents, of which so many have not ended and so many failed or were
@@ -10,8 +10,12 @@ local sides = {}
 local function side_of(type)
     if not sides[type] then
         local q = base .. ':q:' .. type
+        -- Each queue has its own time, as in queue_once.
+        local own = call('HMGET', q, 's', 'c')
+        local ahead, latest = tonumber(own[1] or 0), tonumber(own[2] or 0)
+        local set_back = math.max(latest - server_now - ahead, 0)
         sides[type] = {type = type, q = q, links = q .. ':links', nodes = {}, blocked = {}, ended = {}, ready = {}, ranked = {}, later = {},
-                       earliest = 1e15, news = {}, tally = {}}
+                       earliest = 1e15, news = {}, tally = {}, now = server_now + ahead + set_back, ahead = set_back > 0 and ahead + set_back}
     end
     return sides[type]
 end
@@ -22,8 +26,8 @@ local function add_up_at(one, what, n) one.tally[what] = (one.tally[what] or 0) 
 local function enter(one, id, generation, when, priority)
     local more = priority + 0 ~= 0 and ' ' .. priority .. ' 0 0' or ''
     local entry = string.format('%s %d%s\n%d 0', id, generation % 2000 * 1000000, more, generation)
-    local at = string.byte(when) == 64 and tonumber(string.sub(when, 2)) or now + when
-    if at > now then
+    local at = one.now + (string.byte(when) == 64 and string.sub(when, 2) - server_now or when)
+    if at > one.now then
         one.later[#one.later + 1], one.later[#one.later + 2] = string.format('%.0f', at), entry
         one.earliest = math.min(one.earliest, at)
     elseif more ~= '' then
@@ -36,7 +40,7 @@ end
 -- It has ended without anybody's work.
 local function close(one, id, state, why)
     local trail = call('HGET', one.q .. ':trail', id) or ''
-    call('HSET', one.q .. ':trail', id, string.sub(trail, -16000) .. string.format('%.0f 0 -\t%s\n', now, why))
+    call('HSET', one.q .. ':trail', id, string.sub(trail, -16000) .. string.format('%.0f 0 -\t%s\n', one.now, why))
     one.ended[id] = state
     one.news[#one.news + 1] = state .. ' ' .. id
     add_up_at(one, state, 1)
@@ -56,7 +60,7 @@ local function wake_then(one)
     local calm, heard = tonumber(call('HGET', one.q, 'n') or nil), 0
     if calm and one.earliest < calm then call('HSET', one.q, 'n', string.format('%.0f', one.earliest)) end
     for _, name in ipairs(call('ZRANGE', one.q .. ':waiting', 0, 31)) do
-        if redis.pcall(publish, channel .. name, string.format('d%.0f', one.earliest - now)) ~= 0 then heard = heard + 1 end
+        if redis.pcall(publish, channel .. name, string.format('d%.0f', one.earliest - one.now)) ~= 0 then heard = heard + 1 end
         if heard == 2 then break end
     end
 end
@@ -75,19 +79,20 @@ local function commit_sides(is_taking)
         end
         in_chunks('HSET', one.links, set)
         for id, is in pairs(one.blocked) do
-            if is then append(inside, string.format('%.0f', now), id) else append(outside, id) end
+            if is then append(inside, string.format('%.0f', one.now), id) else append(outside, id) end
         end
         in_chunks('ZADD', one.q .. ':blocked', inside)
         in_chunks('ZREM', one.q .. ':blocked', outside)
         local lists = {completed = {}, failed = {}, cancelled = {}}
         for id, state in pairs(one.ended) do
-            if state then append(lists[state], string.format('%.0f', now), id) else append(gone, id) end
+            if state then append(lists[state], string.format('%.0f', one.now), id) else append(gone, id) end
         end
         for state, list in pairs(lists) do
             in_chunks('ZREM', one.q .. ':' .. state, gone)
             in_chunks('ZADD', one.q .. ':' .. state, list)
         end
         for what, n in pairs(one.tally) do call('HINCRBY', one.q .. ':stats', what, n) end
+        if one.ahead and #one.later > 0 then call('HSET', one.q, 's', string.format('%.0f', one.ahead), 'c', string.format('%.0f', one.now)) end
         in_chunks('RPUSH', one.q .. ':ready', one.ready)
         in_chunks('ZADD', one.q .. ':ranked', one.ranked)
         in_chunks('ZADD', one.q .. ':later', one.later)

@@ -4,7 +4,6 @@
 --   singles       hash of a type: name -> id of the one that may be run
 --   line:<name>   sorted set of a type: ids of those that wait for that one, in order
 local leave
-local lined_up = 0
 
 local function single_of(one, id)
     local text = call('HGET', one.links, 's' .. id)
@@ -82,8 +81,8 @@ local function find_turn(one, id, rule, when, priority, name)
         end
     end
     if first then
-        lined_up = lined_up + 1
-        call('ZADD', line, string.format('%.0f', us + lined_up), id)
+        local last = call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]  -- the clock may have been set back since
+        call('ZADD', line, string.format('%.0f', math.max(us, (last or 0) + 1)), id)
         one.blocked[id] = true
     else
         call('HSET', singles, name, id)

@@ -9,6 +9,7 @@
 #include "support/chaos_candidate.hpp"
 #include "support/chaos_chronicler.hpp"
 #include "support/chaos_courier.hpp"
+#include "support/chaos_employer.hpp"
 #include "support/chaos_guest.hpp"
 #include "support/chaos_holder.hpp"
 #include "support/chaos_meeter.hpp"
@@ -48,8 +49,9 @@ void work(actor self, lockstep::client& by, std::atomic<bool> const& stop) {
     courier errands{self, by};
     chronicler entries{self, by};
     guest visits{self, by};
+    employer orders{self, by};
     keep_doing(self, stop, [&] {
-        auto const kind = self.below(78);
+        auto const kind = self.below(94);
         if (kind < 9) return holds.use_mutex();
         if (kind < 15) return holds.use_semaphore();
         if (kind < 21) return holds.use_shared();
@@ -61,6 +63,8 @@ void work(actor self, lockstep::client& by, std::atomic<bool> const& stop) {
         if (kind < 64) return errands.take();
         if (kind < 69) return entries.add();
         if (kind < 75) return visits.ask_for_admission();
+        if (kind < 83) return orders.schedule();
+        if (kind < 91) return orders.change();
         holds.adopt();
     });
 }

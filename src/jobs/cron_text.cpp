@@ -1,5 +1,6 @@
 #include "jobs/cron_text.hpp"
 
+#include "base/words.hpp"
 #include "jobs/job_text.hpp"
 
 #include <lockstep/error.hpp>
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 namespace lockstep {
@@ -42,10 +42,9 @@ std::string_view cut(std::string_view& rest, char by) {
 }
 
 std::int64_t number(std::string_view text) {
-    std::int64_t value{};
-    auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc{} || end != text.data() + text.size()) not_understood();
-    return value;
+    auto const found = base::number_in<std::int64_t>(text);
+    if (!found) not_understood();
+    return *found;
 }
 
 missed_runs policy_of(std::string_view text) {

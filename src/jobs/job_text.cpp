@@ -1,6 +1,7 @@
 #include "jobs/job_text.hpp"
 
 #include "base/random.hpp"
+#include "base/words.hpp"
 
 #include <lockstep/error.hpp>
 
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -29,21 +29,15 @@ constexpr auto longest_delay = std::chrono::hours{24 * 366 * 10};
 
 using system_time = std::chrono::system_clock::time_point;
 
-[[noreturn]] void not_understood() { throw protocol_error("a job at the server is written in a way that is not understood"); }
+using base::cut;
 
-std::string_view cut(std::string_view& rest, char by) {
-    auto const at = rest.find(by);
-    auto const first = rest.substr(0, at);
-    rest = at == std::string_view::npos ? std::string_view{} : rest.substr(at + 1);
-    return first;
-}
+[[noreturn]] void not_understood() { throw protocol_error("a job at the server is written in a way that is not understood"); }
 
 template <class T = std::int64_t>
 T number(std::string_view text) {
-    T value{};
-    auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc{} || end != text.data() + text.size()) not_understood();
-    return value;
+    auto const found = base::number_in<T>(text);
+    if (!found) not_understood();
+    return *found;
 }
 
 system_time time_of(std::string_view ms) { return ms.empty() ? system_time{} : system_time{milliseconds{static_cast<std::int64_t>(number<double>(ms))}}; }

@@ -1,5 +1,6 @@
 #include <lockstep/detail/raw_jobs.hpp>
 
+#include "base/words.hpp"
 #include "core/subscription.hpp"
 #include "jobs/job_office.hpp"
 #include "jobs/job_text.hpp"
@@ -75,16 +76,10 @@ task<std::vector<scheduled>> add_linked(place at, std::string types, std::vector
     auto asking = depot::ask_once(std::move(at), scripts::job_add, std::move(keys), std::move(words));
     auto const answer = co_await std::move(asking);
     std::string_view rest = answer;
-    auto const next_word = [&rest] {
-        auto const end = rest.find(' ');
-        auto const word = rest.substr(0, end);
-        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-        return word;
-    };
-    auto const batch = next_word();
+    auto const batch = base::cut(rest, ' ');
     std::map<std::int64_t, std::string_view> twins;
     while (!rest.empty()) {
-        auto const word = next_word();
+        auto const word = base::cut(rest, ' ');
         auto const sign = word.find('=');
         twins[read_number(word.substr(0, sign))] = word.substr(sign + 1);
     }

@@ -1,28 +1,21 @@
 #include "messaging/queue_wire.hpp"
 
-#include <lockstep/error.hpp>
+#include "base/words.hpp"
 
-#include <charconv>
+#include <lockstep/error.hpp>
 
 namespace lockstep::detail {
 namespace {
+
+using base::cut;
 
 [[noreturn]] void not_understood() { throw protocol_error("a script of a queue answered something that is not understood"); }
 
 template <class T = std::int64_t>
 T number(std::string_view text) {
-    T value{};
-    auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc{} || end != text.data() + text.size()) not_understood();
-    return value;
-}
-
-/// The text before the first `by`, which is taken off the rest.
-std::string_view cut(std::string_view& rest, char by) {
-    auto const at = rest.find(by);
-    auto const first = rest.substr(0, at);
-    rest = at == std::string_view::npos ? std::string_view{} : rest.substr(at + 1);
-    return first;
+    auto const found = base::number_in<T>(text);
+    if (!found) not_understood();
+    return *found;
 }
 
 }  // namespace

@@ -77,18 +77,8 @@ if want > 0 then
     -- What was taken and is not to be run may have been the one for which others wait: they can be taken now.
     if #linked > 0 and follow(false) > 0 then soonest = now end
 end
-if #tokens < want and name ~= '' then
-    waits = 1
-    look = wait_from_now(KEYS[10], name, math.min(look, soonest))
-end
-answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, server_now, math.max(look - now, 1), waits, table.concat(lost, ' '),
-                          table.concat(tokens, ' '))
-if forgot then limit_keys(dedup, recent) end
-remember(answer[1])
-if soonest < 1e15 then lower(soonest) end
+--#include queue_pulled
 commit_jobs(keep)
 if waits == 1 and #ARGV == 6 and #tokens == 0 then forget_old(keep) end  -- it only looks
-if (left or (want == 0 and more > 0)) and tell(KEYS[10], 'r', 1) > 0 then was[6] = false end
-if #tokens > 0 and was[4] and tell(KEYS[11], 'm', math.min(#tokens, 4)) == 0 then call('HDEL', key, 'f') end
-if waits == 0 and math.min(look, soonest) < 1e15 then tell_time(KEYS[10], math.min(look, soonest)) end
+--#include queue_pass_on
 return answer

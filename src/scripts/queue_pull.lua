@@ -45,16 +45,6 @@ local look, waits = 1e15, 0
 if want > 0 then look = settle(held, items) end
 local more = put_back()
 if want > 0 then take(want) end
-if #tokens < want and name ~= '' then
-    waits = 1
-    look = wait_from_now(KEYS[10], name, math.min(look, soonest))
-end
-answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, server_now, math.max(look - now, 1), waits, table.concat(lost, ' '),
-                          table.concat(tokens, ' '))
-if forgot then limit_keys(dedup, recent) end
-remember(answer[1])
-if soonest < 1e15 then lower(soonest) end
-if (left or (want == 0 and more > 0)) and tell(KEYS[10], 'r', 1) > 0 then was[6] = false end
-if #tokens > 0 and was[4] and tell(KEYS[11], 'm', math.min(#tokens, 4)) == 0 then call('HDEL', key, 'f') end
-if waits == 0 and math.min(look, soonest) < 1e15 then tell_time(KEYS[10], math.min(look, soonest)) end
+--#include queue_pulled
+--#include queue_pass_on
 return answer

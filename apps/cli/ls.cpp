@@ -63,7 +63,7 @@ exit_code list(context const& all, ls_options const& how) {
 }  // namespace
 
 void add_ls(CLI::App& command, context& all) {
-    command.description("Lists locks, semaphores, events, latches and barriers that are in use, and who holds them.");
+    command.description("Lists what is in use, locks and whatever else has a name, who holds it and what is in it.");
     auto const how = std::make_shared<ls_options>();
     command.add_option("PATTERN", how->pattern, "only names that fit, with * and ?")->type_name("");
     command.add_flag("-a,--all", how->all, "also those that nobody uses now");

@@ -207,11 +207,14 @@ TEST_P(queue_contract, takes_back_what_is_not_renewed_and_refuses_a_late_acknowl
 }
 
 TEST_P(queue_contract, renews_what_is_held_and_extends_it) {
-    texts brief{b, "name", {.visibility = 1s}};
+    texts brief{b, "name", {.visibility = 3s}};
     enqueue(a, of_a, "x");
     auto held = dequeue(b, brief);
     ASSERT_TRUE(held);
-    EXPECT_FALSE(dequeue(a, of_a, 2500ms));
+    auto const end = [&] { return std::stod(server.must({"ZRANGE", queue_key + ":held", "0", "0", "WITHSCORES"}).elements.at(1).text); };
+    auto const first = end();
+    EXPECT_TRUE(eventually([&] { return end() > first + 3'000; })) << "when its first lease is over";
+    EXPECT_FALSE(dequeue(a, of_a, 0ms));
     EXPECT_TRUE(held->is_valid());
     run(
         b, [&] { held->extend(1h); }, [&] { return held->async_extend(1h); });

@@ -28,6 +28,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::size_t worker_threads = 4;  // they mostly wait for Redis
+constexpr int send_buffer = 256 * 1024;    // a page that reads nothing keeps no more than about this of the kernel's memory
 
 tcp::endpoint address_of(server_options const& options) {
     error_code failure;
@@ -105,6 +106,7 @@ struct server::parts {
             if (!failure) {
                 error_code ignored;
                 socket.set_option(tcp::no_delay(true), ignored);
+                socket.set_option(tcp::socket::send_buffer_size(send_buffer), ignored);
                 start_session(std::move(socket), shared);
                 return accept();
             }

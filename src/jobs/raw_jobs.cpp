@@ -167,6 +167,16 @@ task<std::vector<job_info>> list(place at, std::string type, job_state state, st
     co_return all;
 }
 
+task<flow_info> read_flow(place at, std::string id, std::size_t most) {
+    std::vector<std::string> words{std::move(id), std::to_string(most)};
+    auto asking = job_office::run(std::move(at), scripts::job_graph, {""}, std::move(words));
+    auto const said = co_await std::move(asking);
+    flow_info found{.is_whole = said[0].integer() == 0};
+    for (std::size_t i = 1; i < said.size(); ++i) found.jobs.push_back(read_flow_job(said[i]));
+    if (found.jobs.front().state == job_state::unknown) found.jobs.clear();
+    co_return found;
+}
+
 task<std::vector<std::string>> read_types(office of) {
     auto asking = of->all().command({"ZRANGE", of->all().key_of("types"), 0, -1});
     auto const said = co_await std::move(asking);
@@ -289,6 +299,12 @@ task<std::vector<job_info>> raw_jobs::async_list(std::string_view type, job_stat
     if (state == job_state::unknown) refuse(name(), "jobs in an unknown state cannot be listed");
     if (most < 1 || most > most_listed) refuse(name(), fmt::format("1 to {} jobs are listed at once, not {}", most_listed, most));
     return list(office_->queue_of(type), std::string{type}, state, from, most);
+}
+
+task<flow_info> raw_jobs::async_flow_of(std::string_view id, std::size_t most) {
+    auto const which = read_job_name(id);
+    if (most < 1 || most > most_listed) refuse(name(), fmt::format("1 to {} jobs of a flow are told at once, not {}", most_listed, most));
+    return read_flow(office_->queue_of(which.type), std::string{id}, most);
 }
 
 task<std::vector<std::string>> raw_jobs::async_types() {

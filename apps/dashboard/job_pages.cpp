@@ -88,7 +88,11 @@ json::object in_a_list(named_job const& one) {
     made.erase("parents");
     made["tries"] = one.is.failures.size();
     made["linked"] = !one.is.parents.empty();
-    if (!one.is.failures.empty()) made["reason"] = one.is.failures.back().reason;
+    if (!one.is.failures.empty()) {
+        auto const& last = one.is.failures.back();
+        made["reason"] = last.reason;
+        if (one.is.worker.empty() && last.worker != "-") made["worker"] = last.worker;  // -: it had none
+    }
     for (auto const* const text : {"payload", "progress", "reason"}) cut(made, text, line_bytes);
     return made;
 }

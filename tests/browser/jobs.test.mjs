@@ -109,6 +109,11 @@ test('a flow is drawn with its states, and a job leads to it', async () => {
   await detail(page).locator('.parents a', { hasText: b }).click();
   await detail(page).locator('h2', { hasText: b }).waitFor();
 
+  await page.keyboard.press('Escape');
+  await detail(page).waitFor({ state: 'detached' });
+  assert.equal(await page.locator('.flow .node').count(), 4, 'the flow is still there');
+  await node(page, b).click();
+
   await flaws.tell('mend');
   await page.getByRole('button', { name: 'Run again' }).click();
   await page.locator('dialog[open]').getByRole('button', { name: 'Run again' }).click();

@@ -86,7 +86,7 @@ try {
       await page.waitForTimeout(2000);
     }
   });
-  await shot('dashboard-jobs', { path: `#/jobs/flow///shop/${encodeURIComponent(flow[1])}` }, settle);
+  await shot('dashboard-jobs', { path: `#/jobs/flow/shop/${encodeURIComponent(flow[1])}/shop/${encodeURIComponent(flow[1])}`, width: 1440, height: 640 }, settle);
   await shot('dashboard-jobs-failed-dark', { path: `#/jobs/failed/shop/mail`, theme: 'dark' }, async (page) => {
     await page.locator('.row').first().click();
     await settle(page);

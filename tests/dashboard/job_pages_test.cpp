@@ -134,6 +134,7 @@ TEST_F(dashboard_jobs, tells_why_one_failed_and_each_attempt) {
     EXPECT_EQ(listed.at("id").as_string(), id);
     EXPECT_EQ(listed.at("tries").as_int64(), 2);
     EXPECT_THAT(text{listed.at("reason").as_string()}, HasSubstr("no such <b>address</b>"));
+    EXPECT_EQ(listed.at("worker").as_string(), "the-worker");
     EXPECT_FALSE(listed.at("linked").as_bool());
     auto const whole = ask("/job?name=shop&id=" + id);
     EXPECT_EQ(whole.at("state").as_string(), "failed");

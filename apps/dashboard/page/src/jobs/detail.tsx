@@ -6,7 +6,7 @@ import { Icon, Name, Since } from '../parts/basic';
 import { ActOnJob, type Deed } from './act';
 import { bytes, Failure, JobLink, StateTag } from './basic';
 import { type Job, job, useLoaded } from './load';
-import { goJobs, type JobRef, jobsHash, jobsRoute } from './route';
+import { flowOf, goJobs, type JobRef, jobsHash, jobsRoute } from './route';
 
 const mostParents = 20;
 
@@ -103,9 +103,9 @@ function Known({ of, at, act }: { of: Job; at: JobRef; act: (deed: Deed) => void
             {of.failures.length} of {of.attempts}
           </dd>
         </dl>
-        {of.linked && (
+        {of.linked && jobsRoute().tab !== 'flow' && (
           <p class="flow-link">
-            <a class="button" href={jobsHash({ ...jobsRoute(), tab: 'flow', job: at })}>
+            <a class="button" href={jobsHash(flowOf(at))}>
               <Icon name="graph" /> Draw its flow
             </a>
           </p>

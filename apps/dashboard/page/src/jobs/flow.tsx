@@ -24,12 +24,13 @@ function drawn(jobs: FlowJob[]): Drawing<Node, Link<Node>> {
   return place([...nodes.values()].sort((a, b) => (a.id < b.id ? -1 : 1)), links, 0);
 }
 
-export function Flow({ of }: { of: JobRef | undefined }) {
-  if (!of) return <Empty title="No job is chosen">Open a job of a flow, and draw its flow from there.</Empty>;
-  return <FlowOf of={of} />;
+// `of`: the job whose flow it is; `open`: the one that is shown beside it.
+export function Flow({ of, open }: { of: JobRef; open: JobRef | undefined }) {
+  if (of.name === '' || of.id === '') return <Empty title="No job is chosen">Open a job of a flow, and draw its flow from there.</Empty>;
+  return <FlowOf of={of} open={open?.name === of.name ? open.id : ''} />;
 }
 
-function FlowOf({ of }: { of: JobRef }) {
+function FlowOf({ of, open }: { of: JobRef; open: string }) {
   const { value, failed } = useLoaded(`flow ${of.name} ${of.id}`, () => flow(of));
   const drawing = useMemo(() => (value ? drawn(value.jobs) : null), [value]);
   return (
@@ -57,7 +58,7 @@ function FlowOf({ of }: { of: JobRef }) {
                 <EdgeOf key={`${edge.from.id}>${edge.to.id}`} of={edge} />
               ))}
               {drawing.nodes.map((node) => (
-                <NodeOf key={node.id} of={node} name={of.name} open={node.id === of.id} />
+                <NodeOf key={node.id} of={node} name={of.name} open={node.id === open} />
               ))}
             </svg>
           </div>
@@ -75,12 +76,16 @@ function EdgeOf({ of: { from, to } }: { of: Link<Node> }) {
   return <path class={`edge ${from.state}`} d={`M${x1} ${y1} C${x1 + bend} ${y1}, ${to.x - bend} ${y2}, ${to.x} ${y2}`} marker-end="url(#arrow-flow)" />;
 }
 
-// An id ends with what tells it from the others.
-const short = (id: string) => {
-  const slash = id.indexOf('/');
-  const [type, number] = [id.slice(0, slash), id.slice(slash + 1)];
-  return `${type.length > 10 ? `${type.slice(0, 9)}…` : type}/${number.length > 11 ? `…${number.slice(-10)}` : number}`;
+const typeOf = (id: string) => {
+  const type = id.slice(0, id.indexOf('/'));
+  return type.length > 20 ? `${type.slice(0, 19)}…` : type;
 };
+// An id ends with what tells it from the others.
+const endOf = (id: string) => {
+  const number = id.slice(id.indexOf('/') + 1);
+  return number.length > 10 ? `…${number.slice(-9)}` : number;
+};
+const stateOf = (of: FlowJob) => (of.state === 'unknown' ? 'forgotten' : of.state);
 
 function NodeOf({ of, name, open }: { of: Node; name: string; open: boolean }) {
   const choose = () => goJobs({ job: { name, id: of.id } });
@@ -95,7 +100,7 @@ function NodeOf({ of, name, open }: { of: Node; name: string; open: boolean }) {
       transform={`translate(${of.x} ${of.y})`}
       role="button"
       tabindex={0} // as it is written: names of attributes have their case in an SVG
-      aria-label={`${of.id}, ${of.state === 'unknown' ? 'forgotten' : of.state}`}
+      aria-label={`${of.id}, ${stateOf(of)}`}
       aria-current={open ? 'true' : undefined}
       onClick={choose}
       onKeyDown={pressed}
@@ -103,10 +108,10 @@ function NodeOf({ of, name, open }: { of: Node; name: string; open: boolean }) {
       <title>{`${of.id}\n${of.state === 'unknown' ? 'it ended long ago' : of.state}`}</title>
       <rect width={nodeWidth} height={nodeHeight} rx={8} />
       <text class="node-title" x={12} y={19}>
-        {short(of.id)}
+        {typeOf(of.id)}
       </text>
       <text class="node-sub" x={12} y={34}>
-        {of.state === 'unknown' ? 'forgotten' : of.state}
+        {stateOf(of)} · {endOf(of.id)}
       </text>
     </g>
   );

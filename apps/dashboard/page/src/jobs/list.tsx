@@ -41,7 +41,7 @@ export function JobList({ state }: { state: JobState }) {
       {!narrow && (
         <div class="columns" aria-hidden="true">
           <span>Job</span>
-          <span>{state === 'failed' ? 'Reason' : state === 'running' ? 'Progress' : 'Payload'}</span>
+          <span>{state === 'failed' || state === 'cancelled' ? 'Reason and payload' : state === 'running' ? 'Progress and payload' : 'Payload'}</span>
           <span>Worker</span>
           <span>Failed tries</span>
           <span class="right">{state === 'waiting' ? 'Age' : 'Since'}</span>
@@ -69,7 +69,7 @@ export function JobList({ state }: { state: JobState }) {
   );
 }
 
-const said = (of: ListedJob) => (of.state === 'failed' || of.state === 'cancelled' ? of.reason : of.state === 'running' ? of.progress : undefined) ?? of.payload;
+const said = (of: ListedJob) => (of.state === 'failed' || of.state === 'cancelled' ? of.reason : of.state === 'running' ? of.progress : undefined);
 
 function Row({ of }: { of: ListedJob }) {
   return (
@@ -79,15 +79,21 @@ function Row({ of }: { of: ListedJob }) {
         <span class="holder">
           <Name text={of.id} />
           <span class="holder-place">
-            <bdi>{of.name}</bdi>
+            {of.linked && <span class="tag">flow</span>} <bdi>{of.name}</bdi>
           </span>
         </span>
-        {of.linked && <span class="tag">flow</span>}
       </span>
       <span class="cell-holders">
-        <bdi class={`holder-name${of.state === 'failed' ? ' red' : ''}`} title={said(of)}>
-          {said(of)}
-        </bdi>
+        <span class="holder">
+          {said(of) !== undefined && (
+            <bdi class={`holder-name${of.state === 'failed' ? ' red' : ''}`} title={said(of)}>
+              {said(of)}
+            </bdi>
+          )}
+          <bdi class={said(of) === undefined ? 'holder-name' : 'holder-place'} title={of.payload}>
+            {of.payload}
+          </bdi>
+        </span>
       </span>
       <span class="cell-lease">{of.worker ? <bdi class="holder-name">{of.worker}</bdi> : <span class="muted">–</span>}</span>
       <span class="cell-queue num">{of.tries === 0 ? <span class="muted">–</span> : `${of.tries} of ${of.attempts}`}</span>

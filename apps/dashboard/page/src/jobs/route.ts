@@ -11,8 +11,8 @@ export interface JobRef {
 }
 export interface JobsRoute {
   tab: Tab;
-  name: string; // only of this queue; empty: of all
-  type: string;
+  name: string; // only of this queue; empty: of all. With `flow`: the job whose flow it is
+  type: string; // with `flow`: its id
   job?: JobRef | undefined;
 }
 
@@ -39,6 +39,9 @@ export function jobsRoute(): JobsRoute {
   const job = of !== '' && id !== '' ? { name: named(of), id: decoded(id) } : undefined;
   return { tab: tab as Tab, name: named(name), type: decoded(type), job };
 }
+
+// The flow of a job, beside which it is shown.
+export const flowOf = (job: JobRef): JobsRoute => ({ tab: 'flow', name: job.name, type: job.id, job });
 
 export const jobsHash = (to: JobsRoute) => {
   const parts = [to.tab, to.name, encodeURIComponent(to.type), to.job?.name ?? '', encodeURIComponent(to.job?.id ?? '')];

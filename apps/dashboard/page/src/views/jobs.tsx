@@ -14,8 +14,9 @@ export function Jobs() {
   const at = useJobsRoute();
   const all = useLoaded('queues', queues);
   const rows = all.value?.queues ?? [];
-  const chosen = at.name === '' ? '' : `${at.name}/${at.type}`;
-  const mine = rows.filter((of) => at.name === '' || (asked(of) === at.name && of.type === at.type));
+  const queue = at.tab === 'flow' ? { name: '', type: '' } : { name: at.name, type: at.type };
+  const chosen = queue.name === '' ? '' : `${queue.name}/${queue.type}`;
+  const mine = rows.filter((of) => queue.name === '' || (asked(of) === queue.name && of.type === queue.type));
   const count = (state: 'running' | 'failed') => mine.reduce((sum, of) => sum + of[state], 0);
   const tabs: [Tab, string, boolean, number][] = [
     ['queues', 'queues', at.tab === 'queues', 0],
@@ -34,7 +35,7 @@ export function Jobs() {
       <div class="tools">
         <nav class="segments" aria-label="Which">
           {tabs.map(([tab, title, on, number]) => (
-            <a key={title} class={on ? 'on' : ''} aria-current={on ? 'page' : undefined} href={jobsHash({ ...at, tab })}>
+            <a key={title} class={on ? 'on' : ''} aria-current={on ? 'page' : undefined} href={jobsHash(tab === 'flow' ? at : { ...at, ...queue, tab })}>
               <span class="segment-title">{title}</span> {number > 0 && <span class="num">{whole(number)}</span>}
             </a>
           ))}
@@ -65,7 +66,7 @@ export function Jobs() {
       ) : at.tab === 'schedules' ? (
         <Schedules />
       ) : at.tab === 'flow' ? (
-        <Flow of={at.job} />
+        <Flow of={{ name: at.name, id: at.type }} open={at.job} />
       ) : (
         <JobList state={at.tab as JobState} />
       )}

@@ -43,8 +43,8 @@ try {
   await shop.tell('pause shop cleanup');
   const flow = (
     await shop.tell(
-      'flow shop orders:fetch:orders: prices:fetch:bad-prices: stock:fetch:stock: sales:report:sales:orders,prices shelves:report:shelves:stock summary:report:summary:sales,shelves ' +
-        'letter:mail:letter:summary big:thumbnail:slow-cover:orders,stock print:invoice:print:big,shelves archive:invoice:archive:print,summary',
+      'flow shop orders:fetch:orders: prices:fetch:bad-prices: stock:fetch:stock: sales:report:sales:orders,prices shelves:report:shelves:stock ' +
+        'summary:report:summary:sales,shelves big:thumbnail:slow-cover:orders,stock print:invoice:print:big,shelves',
     )
   ).split(' ');
   const shot = async (name, options, prepare) => {

@@ -1,5 +1,6 @@
 // What the dashboard tells of jobs and does to them, over plain sockets in front of a real Redis and a real worker.
 #include "server_fixture.hpp"
+#include "support/cluster.hpp"
 #include "support/eventually.hpp"
 
 #include <lockstep/consumer.hpp>
@@ -222,6 +223,39 @@ TEST_F(dashboard_jobs, keeps_how_fast_jobs_were_done_while_somebody_looks) {
     EXPECT_TRUE(eventually([&] { some(); return is_counted(""); }, 30s));
     EXPECT_TRUE(eventually([&] { some(); return is_counted("?name=shop&type=mail"); }, 30s));
     EXPECT_TRUE(ask("/samples?name=shop&type=other").as_array().empty());
+}
+
+TEST_F(dashboard_jobs, says_so_when_redis_is_away_and_goes_on_when_it_is_back) {
+    jobs.schedule("mail", text{"one"});
+    start();
+    EXPECT_FALSE(queue("mail").is_null());
+    redis.kill9();
+    EXPECT_TRUE(eventually([&] { return status("") == 503; }, 30s));
+    EXPECT_EQ(status("/job?name=shop&id=mail/1-1"), 503);
+    redis.restart();
+    EXPECT_TRUE(eventually([&] { return status("") == 200; }, 30s));
+}
+
+TEST(dashboard_job_desk, finds_the_jobs_of_every_node_of_a_cluster) {
+    cluster servers;
+    client by{{.url = servers.url()}};
+    for (int i = 0; i < 20; ++i) {
+        job_client of{by, "name " + std::to_string(i)};
+        of.schedule("mail", text{"one"});
+        of.cron("nightly", "mail", text{}, {.expression = "@daily"});
+    }
+    dashboard::job_desk desk{by};
+    auto const seen = desk.look();
+    EXPECT_EQ(seen->queues.size(), 20U);
+    EXPECT_EQ(seen->left_out, 0U);
+    EXPECT_EQ(desk.crons("").size(), 20U);
+    auto const all = desk.list({}, job_state::waiting, 5, 10);
+    EXPECT_EQ(all.total, 20);
+    ASSERT_EQ(all.jobs.size(), 10U);
+    auto const& one = all.jobs.front();
+    EXPECT_TRUE(desk.act(dashboard::job_deed::cancel, one.name, one.is, "tester", "a test"));
+    EXPECT_EQ(desk.find(one.name, one.is.id)->state, job_state::cancelled);
+    EXPECT_EQ(monitor{by}.audit().at(0).outcome, "done");
 }
 
 // ---- what makes no sense ----

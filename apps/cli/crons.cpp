@@ -3,6 +3,7 @@
 #include "cli/job_words.hpp"
 #include "cli/table.hpp"
 #include "cli/view.hpp"
+#include "common/job_json.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -39,7 +40,7 @@ exit_code schedule(context const& all, job_words const& what) {
     bool const is_paused = next == system_time{};
     if (all.json) {
         boost::json::object made{{"id", what.id}, {"paused", is_paused}};
-        if (!is_paused) made["next_ms"] = in_ms(next);
+        if (!is_paused) made["next_ms"] = apps::in_ms(next);
         all.print_json(made);
     } else if (is_paused) {
         all.note(fmt::format("{} stays paused", printable(what.id)));
@@ -54,12 +55,7 @@ exit_code list(context const& all, job_words const& what) {
     table shown{{{"ID"}, {"TYPE"}, {"EXPRESSION"}, {"ZONE"}, {"NEXT"}, {"LAST"}, {"LAST JOB"}, {"PAYLOAD", align::left, true}}};
     for (auto const& one : job_client{by, what.name}.crons()) {
         if (all.json) {
-            boost::json::object made{{"id", one.id}, {"type", one.type}, {"expression", one.expression}, {"zone", one.zone},
-                                     {"missed", to_string(one.missed)}, {"paused", !one.next}, {"payload", one.payload}};
-            if (one.next) made["next_ms"] = in_ms(*one.next);
-            if (one.last) made["last_ms"] = in_ms(*one.last);
-            if (one.last) made["last_job"] = one.last_job;
-            all.print_json(made);
+            all.print_json(apps::json_of(one));
         } else {
             shown.add({one.id, one.type, one.expression, one.zone, one.next ? show_date(*one.next) : "paused", one.last ? show_date(*one.last) : "",
                        one.last_job, one.payload});

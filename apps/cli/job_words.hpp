@@ -31,10 +31,6 @@ struct job_words {
     job_options options() const;  ///< for as long as this lives
 };
 
-inline std::int64_t in_ms(std::chrono::system_clock::time_point time) {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
-}
-
 /// schedule, crons, unschedule, pause, resume
 void add_cron_actions(CLI::App& command, context& all, std::shared_ptr<job_words> const& what);
 

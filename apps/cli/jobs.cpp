@@ -6,6 +6,7 @@
 #include "cli/interruption.hpp"
 #include "cli/table.hpp"
 #include "cli/view.hpp"
+#include "common/job_json.hpp"
 
 #include <lockstep/error.hpp>
 
@@ -23,26 +24,6 @@ using std::chrono::system_clock;
 
 constexpr std::array states{job_state::waiting, job_state::blocked, job_state::running, job_state::failed, job_state::completed, job_state::cancelled};
 
-boost::json::object json_of(job_info const& one) {
-    boost::json::object made{{"id", one.id}, {"type", one.type}, {"state", to_string(one.state)}, {"created_ms", in_ms(one.created)},
-                             {"since_ms", in_ms(one.since)}, {"attempts", one.attempts}, {"payload", one.payload}};
-    if (!one.worker.empty()) made["worker"] = one.worker;
-    if (!one.progress.empty()) made["progress"] = one.progress;
-    if (!one.result.empty()) made["result"] = one.result;
-    if (!one.cron.empty()) {
-        made["cron"] = one.cron;
-        made["due_ms"] = in_ms(one.due);
-    }
-    if (!one.tags.empty()) made["tags"] = boost::json::array(one.tags.begin(), one.tags.end());
-    if (!one.parents.empty()) made["parents"] = boost::json::array(one.parents.begin(), one.parents.end());
-    boost::json::array failures;
-    for (auto const& failure : one.failures) {
-        failures.push_back(boost::json::object{{"when_ms", in_ms(failure.when)}, {"delivery", failure.delivery}, {"worker", failure.worker}, {"reason", failure.reason}});
-    }
-    made["failures"] = std::move(failures);
-    return made;
-}
-
 exit_code list(context const& all, job_words const& what) {
     auto by = all.connect();
     job_client of{by, what.name};
@@ -51,7 +32,7 @@ exit_code list(context const& all, job_words const& what) {
     auto const add = [&](std::vector<job_info> const& some) {
         for (auto const& one : some) {
             if (!what.state.empty() && to_string(one.state) != what.state) continue;
-            if (all.json) all.print_json(json_of(one));
+            if (all.json) all.print_json(apps::json_of(one));
             else shown.add({one.id, std::string{to_string(one.state)}, show_time(one.since), std::to_string(one.failures.size()), one.worker, one.payload});
         }
     };
@@ -76,7 +57,7 @@ exit_code show(context const& all, job_words const& what) {
     auto const found = job_client{by, what.name}.find(what.id);
     if (!found) no_such_job(what);
     if (all.json) {
-        all.print_json(json_of(*found));
+        all.print_json(apps::json_of(*found));
         return exit_code::ok;
     }
     auto const line = [&all](std::string_view name, std::string_view text) {
@@ -164,10 +145,7 @@ exit_code stats(context const& all, job_words const& what) {
     for (auto const& type : types) {
         auto const now = of.counts(type);
         if (all.json) {
-            all.print_json(boost::json::object{{"type", type}, {"waiting", now.waiting}, {"delayed", now.delayed}, {"blocked", now.blocked}, {"running", now.running},
-                                               {"completed", now.completed}, {"failed", now.failed}, {"cancelled", now.cancelled},
-                                               {"ever_added", now.ever_added}, {"ever_completed", now.ever_completed}, {"ever_failed", now.ever_failed},
-                                               {"ever_retried", now.ever_retried}, {"ever_cancelled", now.ever_cancelled}});
+            all.print_json(apps::json_of(type, now));
         } else {
             auto const text = [](std::int64_t n) { return cell{std::to_string(n)}; };
             shown.add({type, text(now.waiting), text(now.delayed), text(now.blocked), text(now.running), text(now.ever_completed), text(now.ever_failed),

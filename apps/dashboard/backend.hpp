@@ -1,6 +1,8 @@
 // Where the dashboard's server gets what it shows. Every call may block and may throw; the server makes them on threads of its own.
 #pragma once
 
+#include "dashboard/job_desk.hpp"
+
 #include <lockstep/health.hpp>
 #include <lockstep/monitor.hpp>
 
@@ -31,6 +33,7 @@ public:
 
     // Calls until what it returned is gone. The handler is quick and may be called on any thread.
     virtual std::shared_ptr<void> watch(std::function<void(lockstep::snapshot const&)> handler) = 0;
+    virtual job_desk& jobs() = 0;
     // What is being looked at, for the head of the page: without secrets.
     virtual std::string description() = 0;
 };
@@ -38,7 +41,7 @@ public:
 // What a client's server has.
 class monitor_backend final : public backend {
 public:
-    explicit monitor_backend(client& by) : client_(by), monitor_(by) {}
+    explicit monitor_backend(client& by) : client_(by), monitor_(by), jobs_(by) {}
 
     lockstep::snapshot snapshot() override;
     std::vector<name_statistics> statistics(std::string_view name) override;
@@ -52,11 +55,13 @@ public:
     health_report health() override;
     std::string metrics() override;
     std::shared_ptr<void> watch(std::function<void(lockstep::snapshot const&)> handler) override;
+    job_desk& jobs() override { return jobs_; }
     std::string description() override;
 
 private:
     client& client_;
     lockstep::monitor monitor_;
+    job_desk jobs_;
 };
 
 }  // namespace lockstep::dashboard

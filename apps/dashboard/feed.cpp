@@ -66,6 +66,7 @@ void feed::wake() {
     if (ticking_) return;
     ticking_ = true;
     sample();
+    look_at_jobs();
     tick();
 }
 
@@ -81,6 +82,7 @@ void feed::tick() {
         }
         if (!self->watch_ && !self->starting_) self->start_watch();
         self->sample();
+        self->look_at_jobs();
         self->tick();
     });
 }
@@ -166,6 +168,19 @@ void feed::sample() {
             if (why && !self->ready_) self->troubled(why);  // later the watch says so, and says when it is over
             if (total && self->ready_) self->sampled(*total);
         });
+    });
+}
+
+// It keeps what the plots of jobs show. What goes wrong there is told to who asks for them.
+void feed::look_at_jobs() {
+    if (looking_ || closed_) return;
+    looking_ = true;
+    boost::asio::post(workers_, [self = shared_from_this()] {
+        try {
+            self->from_.jobs().look();
+        } catch (std::exception const&) {
+        }
+        boost::asio::post(self->io_, [self] { self->looking_ = false; });
     });
 }
 

@@ -61,6 +61,7 @@ private:
     void apply();
     void tick();
     void sample();
+    void look_at_jobs();
     void sampled(name_statistics const& total);
     void troubled(std::optional<std::string> why);
     void tell(std::string_view event, std::string const& data);
@@ -77,6 +78,7 @@ private:
     bool ticking_ = false;
     bool starting_ = false;
     bool sampling_ = false;
+    bool looking_ = false;
     std::shared_ptr<void> watch_;
     std::chrono::steady_clock::time_point alone_since_{};
     std::optional<std::string> trouble_;

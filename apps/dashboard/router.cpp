@@ -1,10 +1,10 @@
 #include "dashboard/router.hpp"
 
 #include "common/json.hpp"
+#include "dashboard/answers.hpp"
 #include "dashboard/assets.hpp"
+#include "dashboard/job_pages.hpp"
 #include "dashboard/text.hpp"
-
-#include <lockstep/error.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -21,22 +21,6 @@ constexpr std::size_t most_history = 2'000;
 constexpr std::size_t most_audit = 200;
 constexpr std::chrono::seconds probe_lasts{1};
 
-// Every text in it as UTF-8, whatever a name holds.
-void make_readable(json::value& value) {
-    if (auto* const text = value.if_string()) {
-        if (!is_utf8(*text)) *text = readable(*text);
-    } else if (auto* const list = value.if_array()) {
-        for (auto& one : *list) make_readable(one);
-    } else if (auto* const members = value.if_object()) {
-        for (auto& [key, one] : *members) make_readable(one);
-    }
-}
-
-response as_response(json::value value) {
-    make_readable(value);
-    return {.body = json::serialize(value)};
-}
-
 response of_asset(asset const& found, request const& asked) {
     response made{.type = std::string{found.type}, .asset = found.content};
     made.headers.emplace_back("ETag", found.etag);
@@ -46,17 +30,6 @@ response of_asset(asset const& found, request const& asked) {
         made.asset = {};
     }
     return made;
-}
-
-response of_failure(std::exception const& failure) {
-    bool const not_held = dynamic_cast<not_held_error const*>(&failure) != nullptr;
-    bool const argument = dynamic_cast<invalid_argument_error const*>(&failure) != nullptr;
-    return refusal(not_held ? 409 : argument ? 400 : 503, readable(failure.what()));
-}
-
-std::string member(json::object const& of, std::string_view name) {
-    auto const* const found = of.if_contains(name);
-    return found != nullptr && found->is_string() ? std::string{found->get_string()} : std::string{};
 }
 
 }  // namespace
@@ -97,9 +70,11 @@ void router::get(request const& asked, answer const& reply) {
     if (asked.path == "/api/session") return reply(session(asked));
     constexpr std::string_view known[] = {"/metrics",     "/api/snapshot", "/api/statistics", "/api/why",     "/api/changes",
                                           "/api/history", "/api/audit",    "/api/health",     "/api/samples"};
-    if (std::ranges::find(known, asked.path) == std::end(known)) return reply(refusal(404, "there is no such page"));
+    bool const is_of_jobs = is_job_page(asked.path);
+    if (!is_of_jobs && std::ranges::find(known, asked.path) == std::end(known)) return reply(refusal(404, "there is no such page"));
     if (auto refused = parts_.gate.check_reader(asked, guard::clock::now())) return reply(std::move(*refused));
     if (asked.path == "/api/samples") return reply({.body = parts_.samples()});
+    if (is_of_jobs) return later(reply, [this, path = asked.path, query = asked.query] { return job_page_of(parts_.from.jobs(), path, query); });
     auto const name = in_query(asked.query, "name");
     if ((asked.path == "/api/why" || asked.path == "/api/changes") && (!name || name->empty())) return reply(refusal(400, "say which: ?name=NAME"));
     later(reply, [this, path = asked.path, name = name.value_or("")] { return data(path, name); });
@@ -164,7 +139,7 @@ response router::session(request const& asked) const {
 }
 
 void router::post(request const& asked, answer const& reply) {
-    bool const action = asked.path == "/api/ask" || asked.path == "/api/release";
+    bool const action = asked.path == "/api/ask" || asked.path == "/api/release" || is_job_deed(asked.path);
     if (!action && asked.path != "/api/login" && asked.path != "/api/logout")
         return reply(refusal(404, "nothing can be posted there"));
     if (action) return act(asked, reply);
@@ -183,12 +158,17 @@ void router::act(request const& asked, answer const& reply) {
 
 // The hold is looked up again: what the page showed may be over, and then another's must not be ended in its place.
 response router::done(std::string const& path, std::string const& body, std::string const& peer) {
+    auto const by = parts_.by + " (dashboard, " + peer + ")";
+    if (is_job_deed(path)) {
+        auto made = job_deed_of(parts_.from.jobs(), path, body, by);
+        parts_.acted();
+        return made;
+    }
     boost::system::error_code failure;
     auto const parsed = json::parse(body, failure);
     if (failure || !parsed.is_object()) return refusal(400, R"(send {"name", "kind", "hold"})");
     auto const& order = parsed.get_object();
-    auto const raw = percent_decoded(member(order, "raw"));
-    auto const name = raw && !raw->empty() ? *raw : member(order, "name");
+    auto const name = name_in(order);
     auto const kind = member(order, "kind");
     auto const hold = member(order, "hold");
     if (name.empty() || kind.empty() || hold.empty())
@@ -198,7 +178,6 @@ response router::done(std::string const& path, std::string const& body, std::str
     auto const found =
         std::ranges::find_if(all, [&](hold_info const& one) { return one.kind == kind && readable(one.id) == hold; });
     if (found == all.end()) return refusal(409, "that hold is over already; whoever has it now was left alone");
-    auto const by = parts_.by + " (dashboard, " + peer + ")";
     auto const reason = member(order, "reason").substr(0, 300);
     auto const* const force = order.if_contains("force");
     release_options const options{

@@ -114,6 +114,14 @@ std::string readable(std::string_view text) {
     return out;
 }
 
+std::string_view beginning(std::string_view text, std::size_t most) noexcept {
+    if (text.size() <= most) return text;
+    auto end = most;
+    // What follows the first byte of a character begins with the bits 10; at most three of them.
+    while (end > 0 && most - end < 3 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    return text.substr(0, end);
+}
+
 std::string host_of(std::string_view authority) {
     // An IPv6 address as people write it, without brackets, has no port.
     if (!authority.starts_with('[') && std::ranges::count(authority, ':') > 1)

@@ -1,6 +1,7 @@
 // Small forms of text that HTTP has: queries, cookies, and names that are not UTF-8.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ std::optional<std::string_view> in_cookies(std::string_view header, std::string_
 // Names are bytes; JSON is UTF-8. Bytes that are not become \xNN, all else stays.
 bool is_utf8(std::string_view text) noexcept;
 std::string readable(std::string_view text);
+
+// At most so many bytes of it, and no half of a character.
+std::string_view beginning(std::string_view text, std::size_t most) noexcept;
 
 // The host of a Host header or of an origin's authority, in lower case: without its port, [::1] with its brackets.
 std::string host_of(std::string_view authority);

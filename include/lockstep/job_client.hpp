@@ -128,6 +128,9 @@ public:
     task<std::vector<job_info>> async_tagged(std::string_view type, std::string_view tag, std::size_t from = 0, std::size_t most = 100) {
         return raw_.async_tagged(type, tag, from, most);
     }
+    /// The flow to which it belongs, at one time: all for which it waits or that wait for it, and theirs. A job of no flow is alone in it.
+    flow_info flow_of(std::string_view id, std::size_t most = 200, std::stop_token token = {}) { return blocking(async_flow_of(id, most), std::move(token)); }
+    task<flow_info> async_flow_of(std::string_view id, std::size_t most = 200) { return raw_.async_flow_of(id, most); }
     /// The types that there are.
     std::vector<std::string> types(std::stop_token token = {}) { return blocking(async_types(), std::move(token)); }
     task<std::vector<std::string>> async_types() { return raw_.async_types(); }

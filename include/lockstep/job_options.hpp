@@ -106,6 +106,19 @@ struct job_info {
     std::chrono::system_clock::time_point due{};  ///< when that was due
 };
 
+/// A job of a flow, as `job_client::flow_of` tells it.
+struct flow_job {
+    std::string id;
+    job_state state = job_state::unknown;  ///< unknown: it ended long ago
+    std::chrono::system_clock::time_point since{};
+    std::vector<std::string> parents{};  ///< those of them that are told, too
+};
+
+struct flow_info {
+    std::vector<flow_job> jobs{};  ///< the one that was asked for first, then the nearest; empty: it is not known
+    bool is_whole = true;          ///< false: there are more
+};
+
 struct job_counts {
     std::int64_t waiting = 0;  ///< to be run now
     std::int64_t delayed = 0;

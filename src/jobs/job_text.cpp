@@ -236,5 +236,13 @@ job_info read_job(std::string_view type, std::string_view id, reply_view row) {
     return found;
 }
 
+flow_job read_flow_job(reply_view row) {
+    if (row.size() != 4) not_understood();
+    flow_job found{.id = std::string{row[0].text()}, .state = read_state(row[1].text()), .since = time_of(row[2].text())};
+    auto parents = row[3].text();
+    while (!parents.empty()) found.parents.emplace_back(cut(parents, ' '));
+    return found;
+}
+
 }  // namespace detail
 }  // namespace lockstep

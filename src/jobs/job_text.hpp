@@ -73,6 +73,8 @@ job_delivery read_delivery(std::string_view text);
 
 /// One row of job_read.lua.
 job_info read_job(std::string_view type, std::string_view id, reply_view row);
+/// One row of job_graph.lua.
+flow_job read_flow_job(reply_view row);
 job_state read_state(std::string_view text);
 std::string last_reason(std::string_view trail);
 

@@ -184,6 +184,16 @@ task<std::vector<job_info>> list_tagged(place at, std::string type, std::string 
     co_return all;
 }
 
+task<flow_info> read_flow(place at, std::string id, std::size_t most) {
+    std::vector<std::string> words{std::move(id), std::to_string(most)};
+    auto asking = job_office::run(std::move(at), scripts::job_graph, {""}, std::move(words));
+    auto const said = co_await std::move(asking);
+    flow_info found{.is_whole = said[0].integer() == 0};
+    for (std::size_t i = 1; i < said.size(); ++i) found.jobs.push_back(read_flow_job(said[i]));
+    if (found.jobs.front().state == job_state::unknown) found.jobs.clear();
+    co_return found;
+}
+
 task<std::vector<std::string>> read_types(office of) {
     auto asking = of->all().command({"ZRANGE", of->all().key_of("types"), 0, -1});
     auto const said = co_await std::move(asking);
@@ -312,6 +322,12 @@ task<std::vector<job_info>> raw_jobs::async_tagged(std::string_view type, std::s
     check_tag(tag);
     check_page(name(), most);
     return list_tagged(office_->queue_of(type), std::string{type}, std::string{tag}, from, most);
+}
+
+task<flow_info> raw_jobs::async_flow_of(std::string_view id, std::size_t most) {
+    auto const which = read_job_name(id);
+    check_page(name(), most);
+    return read_flow(office_->queue_of(which.type), std::string{id}, most);
 }
 
 task<std::vector<std::string>> raw_jobs::async_types() {

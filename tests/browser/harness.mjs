@@ -30,10 +30,12 @@ class Program {
       this.ended.then(() => failed(new Error(`${this.process.spawnfile} ended`)));
     });
   }
+  // What it answers behind its "ok".
   async tell(order) {
     this.process.stdin.write(`${order}\n`);
     const said = await this.line();
-    if (said !== 'ok') throw new Error(`${order}: ${said}`);
+    if (said !== 'ok' && !said.startsWith('ok ')) throw new Error(`${order}: ${said}`);
+    return said.slice(3);
   }
   async end() {
     this.process.stdin.end();
@@ -104,6 +106,11 @@ export class World {
   // A process of this name that does as it is told: tests/support/programs/puppet.cpp.
   puppet(name, ttl = 10_000) {
     return this.run(join(bin, 'puppet'), [this.url, name, String(ttl)]);
+  }
+
+  // One that schedules jobs and runs them: tests/support/programs/job_puppet.cpp.
+  jobPuppet(name) {
+    return this.run(join(bin, 'job_puppet'), [this.url, name]);
   }
 
   async open({ path = '', width = 1280, height = 800, theme = 'light', live = true } = {}) {

@@ -158,7 +158,7 @@ test('names are only names', async () => {
     await page.locator('.detail .why').waitFor();
     await page.keyboard.press('Escape');
   }
-  for (const view of ['clients', 'graph', 'plots', 'health', 'log', 'locks']) {
+  for (const view of ['clients', 'graph', 'jobs', 'plots', 'health', 'log', 'locks']) {
     await page.click(`.rail a[href="#/${view}"]`);
     await page.locator('main section').first().waitFor();
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${view} fits`);
@@ -210,6 +210,9 @@ test('a deadlock between processes is marked', async () => {
   const page = await world.open({ path: '#/graph' });
   await page.locator('.graph .deadlock').waitFor();
   assert.equal(await page.locator('.node.bad').count(), 4);
+  await page.locator('.node.thing.bad', { hasText: 'ring/a' }).focus();
+  await page.keyboard.press('Enter');
+  await page.locator('.detail h2', { hasText: 'ring/a' }).waitFor();
   await page.locator('.rail .badge', { hasText: '1' }).waitFor();
   await page.context().close();
   await one.kill();
@@ -222,7 +225,7 @@ test('at the width of a phone nothing scrolls sideways', async () => {
   const page = await world.open({ width: 360, height: 740 });
   await page.locator('.row').first().waitFor();
   const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
-  for (const view of ['clients', 'graph', 'plots', 'health', 'log', 'locks']) {
+  for (const view of ['clients', 'graph', 'jobs', 'plots', 'health', 'log', 'locks']) {
     await page.click(`.rail a[href="#/${view}"]`);
     await page.locator('main section').first().waitFor();
     assert.ok(await fits(), view);

@@ -32,6 +32,21 @@ try {
   await busy.tell('many cache/ 6');
   await busy.tell('churn cache/ 6 12');
   await billing.tell('want ledger');
+  const shop = world.jobPuppet('shop-worker');
+  for (const type of ['fetch', 'report', 'mail', 'thumbnail']) await shop.tell(`work shop ${type}`);
+  await shop.tell('many shop thumbnail 40');
+  await shop.tell('many shop invoice 212');
+  for (let i = 0; i < 4; i += 1) await shop.tell(`add shop mail bad-address-${i} 3`);
+  await shop.tell('add shop report slow-2026-11');
+  await shop.tell('cron shop nightly report 30%202%20*%20*%20*');
+  await shop.tell('cron shop cleanup report @weekly');
+  await shop.tell('pause shop cleanup');
+  const flow = (
+    await shop.tell(
+      'flow shop orders:fetch:orders: prices:fetch:bad-prices: stock:fetch:stock: sales:report:sales:orders,prices shelves:report:shelves:stock ' +
+        'summary:report:summary:sales,shelves big:thumbnail:slow-cover:orders,stock print:invoice:print:big,shelves',
+    )
+  ).split(' ');
   const shot = async (name, options, prepare) => {
     if (only && !name.includes(only)) return;
     const page = await world.open({ width: 1280, height: 800, ...options });
@@ -64,6 +79,19 @@ try {
   await shot('dashboard-graph', { path: '#/graph' }, settle);
   await shot('dashboard-graph-dark', { path: '#/graph', theme: 'dark' }, settle);
   await shot('dashboard-clients', { path: '#/clients' }, settle);
+  await shot('dashboard-jobs-queues', { path: '#/jobs' }, async (page) => {
+    for (let i = 0; i < 15; i += 1) {
+      await shop.tell(`many shop thumbnail ${20 + ((i * 37) % 60)}`);
+      if (i % 4 === 0) await shop.tell(`add shop mail bad-${i}`);
+      await page.waitForTimeout(2000);
+    }
+  });
+  await shot('dashboard-jobs', { path: `#/jobs/flow/shop/${encodeURIComponent(flow[1])}/shop/${encodeURIComponent(flow[1])}`, width: 1440, height: 640 }, settle);
+  await shot('dashboard-jobs-failed-dark', { path: `#/jobs/failed/shop/mail`, theme: 'dark' }, async (page) => {
+    await page.locator('.row').first().click();
+    await settle(page);
+  });
+  await shot('dashboard-jobs-schedules', { path: '#/jobs/schedules' }, settle);
   await shot('dashboard-plots', { path: '#/plots', theme: 'dark' }, async (page) => page.waitForTimeout(30_000));
   await shot('dashboard-health', { path: '#/health' }, settle);
   await shot('dashboard-log', { path: '#/log' }, settle);

@@ -32,6 +32,15 @@ TEST(dashboard_text, takes_the_host_without_its_port) {
     EXPECT_EQ(host_of(""), "");
 }
 
+TEST(dashboard_text, cuts_between_characters) {
+    EXPECT_EQ(beginning("plain", 10), "plain");
+    EXPECT_EQ(beginning("plain", 3), "pla");
+    EXPECT_EQ(beginning("a\xc3\xa9", 2), "a");
+    EXPECT_EQ(beginning("a\xc3\xa9", 3), "a\xc3\xa9");
+    EXPECT_EQ(beginning("\xf0\x9f\x94\x92", 3), "");
+    EXPECT_EQ(beginning("\x80\x80\x80\x80\x80\x80", 5).size(), 2U) << "no character at all: not cut for ever";
+}
+
 TEST(dashboard_text, shows_bytes_that_are_no_utf8) {
     EXPECT_EQ(readable("plain \xc3\xa9 \xf0\x9f\x94\x92"), "plain \xc3\xa9 \xf0\x9f\x94\x92");
     EXPECT_EQ(readable("a\xff"

@@ -7,6 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 namespace lockstep::test {
 namespace {
 
@@ -65,6 +68,22 @@ protected:
     std::shared_ptr<diary> seen = std::make_shared<diary>();
 };
 LOCKSTEP_CONTRACT(job_contract);
+
+TEST_P(job_contract, that_run_tell_the_name_of_their_worker_also_when_it_waited_for_them) {
+    std::atomic<bool> is_over = false;
+    job_worker worker{b, "name", {.concurrency = 1, .name = "the worker"}};
+    worker.handle<text>("mail", [&](job_context& one, text const& what) {
+        while (!is_over && !one.stop_token().stop_requested()) std::this_thread::sleep_for(2ms);
+        return what;
+    });
+    worker.start();
+    ASSERT_TRUE(eventually([&] { return a.command<std::int64_t>("ZCARD", mail_key + ":waiting") == 1; }));
+    auto const id = schedule("one").id;
+    EXPECT_TRUE(eventually([&] { return find(id)->worker == "the worker"; })) << find(id)->worker;
+    EXPECT_EQ(find(id)->state, job_state::running);
+    is_over = true;
+    EXPECT_EQ(wait(id)->state, job_state::completed);
+}
 
 TEST_P(job_contract, are_run_in_order_and_their_results_are_kept) {
     std::vector<text> all;

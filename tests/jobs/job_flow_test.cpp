@@ -131,6 +131,53 @@ TEST_P(job_flow_contract, fans_out_and_in) {
     EXPECT_EQ(jobs.find(ids.at("last"))->parents.size(), 200);
 }
 
+TEST_P(job_flow_contract, is_told_as_a_whole_from_any_of_its_jobs) {
+    set_bad({"b"});
+    job_flow flow;
+    flow.add("d", "other", text{"d"}, {.on_parent_failure = parent_failure::skip}).add("b", "mail", text{"b"}).add("c", "other", text{"c"}).add("a", "mail", text{"a"});
+    flow.after("b", "a").after("c", "a").after("d", {"b", "c"});
+    auto const ids = add(flow);
+    auto const flow_of = [&](text const& id, std::size_t most = 200) {
+        return run(
+            a, [&] { return jobs.flow_of(id, most); }, [&] { return jobs.async_flow_of(id, most); });
+    };
+    auto const told = [&](text const& id) {
+        std::map<text, job_state> all;
+        for (auto const& one : flow_of(id).jobs) all[one.id] = one.state;
+        return all;
+    };
+    using states = std::map<text, job_state>;
+    states const before{{ids.at("a"), job_state::waiting}, {ids.at("b"), job_state::blocked}, {ids.at("c"), job_state::blocked}, {ids.at("d"), job_state::blocked}};
+    for (auto const& [name, id] : ids) EXPECT_EQ(told(id), before) << name;
+    auto const whole = flow_of(ids.at("d"));
+    EXPECT_TRUE(whole.is_whole);
+    EXPECT_EQ(whole.jobs.front().id, ids.at("d"));
+    EXPECT_THAT(whole.jobs.front().parents, UnorderedElementsAre(ids.at("b"), ids.at("c")));
+    EXPECT_EQ(whole.jobs.back().id, ids.at("a")) << "the nearest first";
+
+    auto const part = flow_of(ids.at("d"), 2);
+    EXPECT_FALSE(part.is_whole);
+    ASSERT_EQ(part.jobs.size(), 2);
+    EXPECT_THAT(part.jobs[0].parents, ElementsAre(part.jobs[1].id)) << "only those that are there";
+    EXPECT_TRUE(part.jobs[1].parents.empty());
+
+    auto const worker = work(4);
+    EXPECT_EQ(end_of(ids.at("d")).state, job_state::cancelled);
+    EXPECT_TRUE(eventually([&] { return state(ids.at("c")) == job_state::completed; }));
+    states const after{{ids.at("a"), job_state::completed}, {ids.at("b"), job_state::failed}, {ids.at("c"), job_state::completed}, {ids.at("d"), job_state::cancelled}};
+    EXPECT_EQ(told(ids.at("a")), after);
+
+    auto const alone = jobs.schedule("mail", text{"alone"});
+    EXPECT_EQ(flow_of(alone.id).jobs.size(), 1);
+    job_flow more;
+    more.add("e", "other", text{"e"}).after("e", alone.id);
+    auto const added = add(more);
+    EXPECT_THAT(told(alone.id), testing::SizeIs(2)) << "one that was scheduled on its own may have children, too";
+    EXPECT_TRUE(flow_of("mail/1-1").jobs.empty());
+    EXPECT_THROW(flow_of("mail"), invalid_argument_error);
+    EXPECT_THROW(flow_of(alone.id, 0), invalid_argument_error);
+}
+
 TEST_P(job_flow_contract, a_child_of_one_that_failed_fails_is_skipped_or_goes_on_as_it_says) {
     set_bad({"a"});
     job_flow flow;

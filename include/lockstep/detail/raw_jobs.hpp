@@ -44,6 +44,7 @@ public:
     task<std::optional<job_info>> async_find(std::string_view id);
     task<std::vector<job_info>> async_list(std::string_view type, job_state state, std::size_t from, std::size_t most);
     task<std::vector<job_info>> async_tagged(std::string_view type, std::string_view tag, std::size_t from, std::size_t most);
+    task<flow_info> async_flow_of(std::string_view id, std::size_t most);
     task<std::vector<std::string>> async_types();
     task<job_counts> async_counts(std::string_view type);
     /// Nothing: it has not ended by then.

@@ -23,6 +23,10 @@ end
 
 -- Its lease was prolonged; if it was told to stop, it may not have heard it.
 local function extended(token)
-    local id = string.find(token, 'f.', 1, true) and id_of(token)
-    if id and call('HEXISTS', part('links'), 'z' .. id) == 1 then redis.pcall(publish, part('control'), token) end
+    local id = id_of(token)
+    if string.find(token, 'f.', 1, true) and call('HEXISTS', part('links'), 'z' .. id) == 1 then redis.pcall(publish, part('control'), token) end
+    if string.sub(token, -2) ~= '.1' then return end
+    -- One that was sent to who waited says here for the first time who it is: until now it was known by the name under which it waited.
+    local since = string.match(call('HGET', part('running'), id) or '', '^1 (%d+) %+')
+    if since then call('HSET', part('running'), id, '1 ' .. since .. ' ' .. worker) end
 end

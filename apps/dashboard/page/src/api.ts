@@ -9,7 +9,7 @@ export const onLogIn = (handler: () => void) => {
   askToLogIn = handler;
 };
 
-async function read<T>(path: string, init: RequestInit = {}): Promise<T> {
+export async function read<T>(path: string, init: RequestInit = {}): Promise<T> {
   const answer = await fetch(path, { credentials: 'same-origin', cache: 'no-store', ...init });
   const body = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
   if (answer.ok) return body as T;
@@ -17,7 +17,7 @@ async function read<T>(path: string, init: RequestInit = {}): Promise<T> {
   throw new Error((body as { error?: string }).error ?? `the server answered ${answer.status}`);
 }
 
-const post = <T>(path: string, body: unknown) =>
+export const post = <T>(path: string, body: unknown) =>
   read<T>(path, { method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Lockstep-CSRF': session.csrf ?? '' }, body: JSON.stringify(body) });
 
 export async function loadSession(): Promise<Session> {

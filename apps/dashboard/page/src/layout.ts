@@ -1,30 +1,34 @@
-// Where the nodes of the wait-for graph are drawn: columns by how far they are from those who wait for nobody.
+// Where the nodes of a graph are drawn: in columns, those of the wait-for graph by how far they are from those who wait for nobody.
 import { thingKey } from './keys';
 import { clientLabel, clientPlace } from './parts/basic';
 import type { model } from './model';
 
 type Model = typeof model;
 
-export interface Node {
+interface Placed {
   id: string;
+  x: number;
+  y: number;
+}
+export interface Link<N> {
+  from: N;
+  to: N;
+  around: number; // closes a ring: which line below everything it takes; 0: it goes straight
+}
+export interface Node extends Placed {
   type: 'client' | 'thing' | 'more';
   title: string;
   sub: string;
   kind: string;
   bad: boolean;
-  x: number;
-  y: number;
 }
-export interface Edge {
-  from: Node;
-  to: Node;
+export interface Edge extends Link<Node> {
   bad: boolean;
   waits: boolean; // otherwise: is held by
-  around: number; // closes a ring: which line below everything it takes; 0: it goes straight
 }
-export interface Drawing {
-  nodes: Node[];
-  edges: Edge[];
+export interface Drawing<N, E> {
+  nodes: N[];
+  edges: E[];
   width: number;
   height: number;
   leftOut: number;
@@ -37,7 +41,7 @@ const rowGap = 16;
 const mostThings = 40;
 const mostWaiters = 6; // of one thing; the others become one node
 
-export function layOut(model: Model): Drawing {
+export function layOut(model: Model): Drawing<Node, Edge> {
   const bad = new Set<string>();
   for (const ring of model.deadlocks) for (const id of [...ring.clients.map((c) => `c ${c}`), ...ring.things.map((t) => `t ${t}`)]) bad.add(id);
 
@@ -68,16 +72,20 @@ export function layOut(model: Model): Drawing {
       join(more, thing, true);
     }
   }
-  return place([...nodes.values()], edges, Math.max(0, contended.length - mostThings));
+  // From processes in rings first: then what closes a ring is that somebody holds, and ends at the far left.
+  const all = [...nodes.values()];
+  const order = [...all].sort((a, b) => Number(b.bad && b.type === 'client') - Number(a.bad && a.type === 'client'));
+  return place(all, edges, Math.max(0, contended.length - mostThings), order);
 }
 
-function place(nodes: Node[], edges: Edge[], leftOut: number): Drawing {
+// Columns from left to right, so that edges go to the right, except for those that close a ring.
+export function place<N extends Placed, E extends Link<N>>(nodes: N[], edges: E[], leftOut: number, order: N[] = nodes): Drawing<N, E> {
   // Longest way to an end. Rings have none: the edge that closes one is found by walking, and does not count.
-  const out = new Map<Node, Edge[]>();
+  const out = new Map<N, E[]>();
   for (const edge of edges) (out.get(edge.from) ?? out.set(edge.from, []).get(edge.from)!).push(edge);
-  const rank = new Map<Node, number>();
-  const walking = new Set<Node>();
-  const walk = (node: Node): number => {
+  const rank = new Map<N, number>();
+  const walking = new Set<N>();
+  const walk = (node: N): number => {
     const known = rank.get(node);
     if (known !== undefined) return known;
     walking.add(node);
@@ -87,15 +95,14 @@ function place(nodes: Node[], edges: Edge[], leftOut: number): Drawing {
     rank.set(node, most);
     return most;
   };
-  // From processes in rings first: then what closes a ring is that somebody holds, and ends at the far left.
-  for (const node of [...nodes].sort((a, b) => Number(b.bad && b.type === 'client') - Number(a.bad && a.type === 'client'))) walk(node);
+  for (const node of order) walk(node);
   const last = Math.max(0, ...rank.values());
-  const columns: Node[][] = Array.from({ length: last + 1 }, () => []);
+  const columns: N[][] = Array.from({ length: last + 1 }, () => []);
   for (const node of nodes) columns[last - rank.get(node)!]!.push(node);
   // Beside what they are connected with: a few sweeps of the average place.
   const step = nodeHeight + rowGap;
   columns.forEach((column) => column.forEach((node, i) => (node.y = i * step)));
-  const neighbours = new Map<Node, Node[]>();
+  const neighbours = new Map<N, N[]>();
   for (const { from, to } of edges) {
     (neighbours.get(from) ?? neighbours.set(from, []).get(from)!).push(to);
     (neighbours.get(to) ?? neighbours.set(to, []).get(to)!).push(from);

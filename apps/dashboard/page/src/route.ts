@@ -1,7 +1,7 @@
 // Where we are, in the address: #/locks, #/locks/lock:report. So that it can be sent to somebody, and Back goes back.
 import { useEffect, useState } from 'preact/hooks';
 
-export const views = ['locks', 'clients', 'graph', 'plots', 'health', 'log'] as const;
+export const views = ['locks', 'clients', 'graph', 'jobs', 'plots', 'health', 'log'] as const;
 export type View = (typeof views)[number];
 export interface Route {
   view: View;
@@ -11,6 +11,7 @@ export interface Route {
 function parse(hash: string): Route {
   const [view = '', ...rest] = hash.replace(/^#\/?/, '').split('/');
   if (!(views as readonly string[]).includes(view)) return { view: 'locks' };
+  if (view === 'jobs') return { view }; // the rest of it: jobs/route.ts
   try {
     const open = decodeURIComponent(rest.join('/'));
     return open ? { view: view as View, open } : { view: view as View };

@@ -7,25 +7,30 @@ import { model, useModel } from './model';
 import { Icon, type IconName } from './parts/basic';
 import { Detail } from './parts/detail';
 import { Dialog } from './parts/dialog';
+import { JobDetail } from './jobs/detail';
+import { goJobs, jobsRoute, useJobsRoute } from './jobs/route';
 import { go, useRoute, type View, views } from './route';
 import { toggleTheme, useTheme } from './theme';
 import { Clients } from './views/clients';
 import { Graph } from './views/graph';
 import { Health } from './views/health';
+import { Jobs } from './views/jobs';
 import { Locks } from './views/locks';
 import { Log } from './views/log';
 import { Plots } from './views/plots';
 
-const titles: Record<View, string> = { locks: 'Locks', clients: 'Clients', graph: 'Graph', plots: 'Plots', health: 'Health', log: 'Log' };
-const drawn: Record<View, ComponentType> = { locks: Locks, clients: Clients, graph: Graph, plots: Plots, health: Health, log: Log };
+const titles: Record<View, string> = { locks: 'Locks', clients: 'Clients', graph: 'Graph', jobs: 'Jobs', plots: 'Plots', health: 'Health', log: 'Log' };
+const drawn: Record<View, ComponentType> = { locks: Locks, clients: Clients, graph: Graph, jobs: Jobs, plots: Plots, health: Health, log: Log };
 
 export function Shell() {
   const at = useRoute();
   const [help, setHelp] = useState(false);
   useKeys(setHelp);
   const Shown = drawn[at.view];
+  const { job } = useJobsRoute();
+  const hasDetail = at.view === 'jobs' ? job !== undefined : at.open !== undefined;
   return (
-    <div class={`shell${at.open ? ' with-detail' : ''}`}>
+    <div class={`shell${hasDetail ? ' with-detail' : ''}`}>
       <Head onHelp={() => setHelp(true)} />
       <Rail at={at.view} />
       <main id="main" tabIndex={-1}>
@@ -33,6 +38,7 @@ export function Shell() {
         <Shown />
       </main>
       {at.open && <Detail open={at.open} />}
+      {at.view === 'jobs' && job && <JobDetail of={job} />}
       {help && <Help onClose={() => setHelp(false)} />}
     </div>
   );
@@ -129,6 +135,7 @@ function useKeys(setHelp: (on: boolean) => void) {
       const writing = target.matches?.('input, textarea, select');
       if (event.key === 'Escape') {
         if (writing) target.blur();
+        else if (jobsRoute().job) goJobs({ job: undefined });
         else if (location.hash.split('/').length > 2) go({ view: (location.hash.split('/')[1] ?? 'locks') as View });
         return;
       }
@@ -158,7 +165,7 @@ const keys: [string, string][] = [
   ['j  k', 'next, previous (arrows too)'],
   ['Enter', 'details'],
   ['Esc', 'close'],
-  ['1 – 6', 'views'],
+  ['1 – 7', 'views'],
   ['t', 'dark or light'],
   ['?', 'this'],
 ];

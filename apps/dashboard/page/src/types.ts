@@ -155,6 +155,7 @@ export interface AuditEntry {
   action: string;
   name: string;
   kind: Kind;
+  hold: string; // of a job: its id
   fence: number | string;
   owner: string;
   by: string;

@@ -83,7 +83,7 @@ function NodeOf({ of }: { of: Node }) {
   const open = () => {
     if (of.type === 'thing') go({ view: 'graph', open: of.id.slice(2) });
   };
-  const opens = of.type === 'thing' ? { role: 'button' as const, tabIndex: 0, onClick: open, onKeyDown: (event: KeyboardEvent) => event.key === 'Enter' && open() } : {};
+  const opens = of.type === 'thing' ? { role: 'button' as const, tabindex: 0 /* as it is written: names of attributes have their case in an SVG */, onClick: open, onKeyDown: (event: KeyboardEvent) => event.key === 'Enter' && open() } : {};
   return (
     <g class={`node ${of.type}${of.bad ? ' bad' : ''}`} transform={`translate(${of.x} ${of.y})`} {...opens}>
       <title>{`${of.title}\n${of.sub || kindName(of.kind)}`}</title>

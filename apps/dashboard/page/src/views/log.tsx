@@ -3,7 +3,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { audit } from '../api';
 import { clockTime, dayTime } from '../clock';
 import { type LogEntry, model, useModel } from '../model';
-import { clientLabel, Empty, Icon, ThingLink } from '../parts/basic';
+import { refOf } from '../jobs/basic';
+import { jobsHash } from '../jobs/route';
+import { clientLabel, Empty, Icon, Name, ThingLink } from '../parts/basic';
 
 const words: Record<LogEntry['what'], string> = {
   acquired: 'acquired', ended: 'ended', stale: 'owner gone', waits: 'waits', joined: 'joined', left: 'left', deadlock: 'deadlock',
@@ -22,7 +24,7 @@ export function Log() {
   }, [model.auditAsked]);
   const word = search.toLowerCase();
   const events = model.log.filter((one) => word === '' || `${one.name ?? ''} ${one.what} ${one.who ? clientLabel(one.who) : ''}`.toLowerCase().includes(word)).slice(-shown).reverse();
-  const entries = model.audit.filter((one) => word === '' || `${one.name} ${one.action} ${one.owner} ${one.by} ${one.reason}`.toLowerCase().includes(word));
+  const entries = model.audit.filter((one) => word === '' || `${one.name} ${one.hold} ${one.action} ${one.owner} ${one.by} ${one.reason}`.toLowerCase().includes(word));
   return (
     <section class="scroll log" aria-label="Event log">
       <div class="tools">
@@ -58,7 +60,7 @@ export function Log() {
           </ul>
         )
       ) : entries.length === 0 ? (
-        <Empty title={failed || 'Nobody asked for a hold or ended one'} />
+        <Empty title={failed || 'Nobody asked for a hold, ended one, or changed a job'} />
       ) : (
         <ul class="events audit card">
           {entries.map((one) => (
@@ -68,11 +70,18 @@ export function Log() {
               </time>
               <span class={`what ${one.action}`}>{one.action}</span>
               <span class="event-text">
-                <ThingLink name={one.name} kind={one.kind} /> <span class="muted">of</span> <bdi>{one.owner}</bdi> <span class="muted">by</span> <bdi>{one.by}</bdi>
+                {one.kind === 'job' ? (
+                  <a class="thing-link" href={jobsHash({ tab: 'queues', name: '', type: '', job: refOf(one, one.hold) })}>
+                    <Name text={one.hold} />
+                  </a>
+                ) : (
+                  <ThingLink name={one.name} kind={one.kind} />
+                )}{' '}
+                <span class="muted">of</span> <bdi>{one.kind === 'job' ? one.name : one.owner}</bdi> <span class="muted">by</span> <bdi>{one.by}</bdi>
                 {one.reason && <bdi class="reason">“{one.reason}”</bdi>}
               </span>
               <span class="num muted right">
-                {one.outcome} · fence {one.fence}
+                {one.kind === 'job' ? one.outcome : `${one.outcome} · fence ${one.fence}`}
               </span>
             </li>
           ))}

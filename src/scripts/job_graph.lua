@@ -1,0 +1,46 @@
+--[[ job_graph: a job of a flow with those for which it waits and those that wait for it, and theirs.
+  KEYS[1]  queue  hash: the queue of its type
+  ARGV[1]  name   '<type>/<id>'
+  ARGV[2]  most   how many at most
+  Returns  {1 if there are more, else 0, {name, state, since_ms, parents}...}; it comes first, then the nearest. State is as in job_read; of parents only
+           those that are among them
+]]
+local call, key, held = redis.call, KEYS[1], ''
+local base = string.match(key, '^(.*:q:)')
+--#include server_time
+--#include job_rules
+--#include job_state
+local server_now = now
+local function turn_to(type)
+    key, held, now = base .. type, base .. type .. ':held', server_now
+--#include queue_now
+end
+
+local names, place, rows, is_cut = {ARGV[1]}, {[ARGV[1]] = 1}, {}, 0
+local function add(list)
+    for name in string.gmatch(list, '%S+') do
+        if not place[name] then
+            if #names >= ARGV[2] + 0 then is_cut = 1 return end
+            names[#names + 1], place[name] = name, #names + 1
+        end
+    end
+end
+local at = 1
+while names[at] do
+    local type, id = string.match(names[at], '^([^/]+)/(.+)$')
+    turn_to(type)
+    local state, since, text = state_of(id)
+    local parents = text and string.match(text, '^[^\n\t]*\t([^\n\t]*)') or ''
+    rows[at] = {names[at], state, since or '', parents}
+    add(parents)
+    add(call('HGET', part('links'), 'k' .. id) or '')
+    at = at + 1
+end
+for _, row in ipairs(rows) do
+    local known = {}
+    for name in string.gmatch(row[4], '%S+') do
+        if place[name] then known[#known + 1] = name end
+    end
+    row[4] = table.concat(known, ' ')
+end
+return {is_cut, unpack(rows)}

@@ -82,7 +82,7 @@ exit_code serve(context const& all, dashboard_options const& how, std::stop_toke
         all.print_json(boost::json::object{{"url", server->url()}, {"actions", how.allow_actions}});
     } else {
         all.print(fmt::format("{}\n", server->url()));
-        all.note(how.allow_actions ? "holds can be ended there; Ctrl-C ends it"
+        all.note(how.allow_actions ? "holds can be ended there, and jobs run again or cancelled; Ctrl-C ends it"
                                    : "it only shows (--allow-actions lets it act); Ctrl-C ends it");
     }
     std::mutex mutex;
@@ -125,7 +125,7 @@ void add_dashboard(CLI::App& command, context& all) {
         ->type_name("FILE");
     command.add_option("--allow-host", how->hosts, "a further name under which it is reached, beside localhost and its address")->type_name("NAME");
     command.add_flag("--allow-actions", how->allow_actions,
-                     "allow asking for holds and ending them; otherwise it only shows");
+                     "allow asking for holds and ending them, running jobs again and cancelling them; otherwise it only shows");
     command.callback([&all, how] {
         all.action = [&all, how] {
             return interruptible([&](std::stop_token const& stop) { return serve(all, *how, stop); });

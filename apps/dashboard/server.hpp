@@ -27,7 +27,7 @@ struct server_options {
     std::uint16_t port = usual_port;           // 0: one that is free
     std::string token{};                       // needed for any address but loopback; at least 16 bytes
     std::vector<std::string> allowed_hosts{};  // names this server is reached by, beside localhost and its address
-    bool allow_actions = false;                // asking and releasing; otherwise it only shows
+    bool allow_actions = false;                // on holds and jobs; otherwise it only shows
     std::string by{};                          // who the audit says it was; empty: user@host of this process
     std::size_t max_connections = 256;         // beyond that 503
     std::size_t max_streams = 64;              // of these, pages that are kept up to date

@@ -8,7 +8,8 @@
   KEYS[7]  dedup    hash
   KEYS[8]  recent   sorted set
   KEYS[9]  waiting  sorted set
-  KEYS[10] record   string: what the last call of this caller did
+  KEYS[10] absent   never there (include/job_rules.lua)
+  KEYS[11] record   string: what the last call of this caller did
   ARGV[1]  rules    as in queue_push
   ARGV[2]  sequence  as in queue_push
   ARGV[3]  deadline_ms
@@ -19,7 +20,7 @@
   Returns  {'<sequence> <1 if it was changed, else 0>', now_ms} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local memory, ready, ranked, later, held, items = KEYS[10], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local memory, ready, ranked, later, held, items, _ = KEYS[11], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[10]
 --#include checks
 --#include queue_rules
 --#include server_time

@@ -97,5 +97,6 @@ commit_batches()
 if delay > 0 then lower(now + delay) end
 commit_jobs()
 commit_sides()
-if delay > 0 then tell_time(KEYS[9], now + delay) else tell(KEYS[9], 'r', 1) end
+if delay == 0 and tell(KEYS[9], 'r', 1) > 0 then was[6] = false end
+tell_time(KEYS[9], now + (delay > 0 and delay or 500))  -- who was told may sleep: the next ones look whether it has come
 return {ARGV[2] .. ' 1', server_now}

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
 
 namespace lockstep::test {
@@ -184,6 +185,56 @@ TEST_F(job_kills, a_worker_that_is_told_of_a_job_and_killed_before_it_asks_leave
     EXPECT_EQ(jobs.counts("mail").running, 0);
     dying.kill();
     EXPECT_TRUE(jobs.wait(job.id, 10s)) << "who scheduled it looks whether it was taken";
+}
+
+// One of them is told, sleeps, and does not ask. Nobody may wait until it wakes, or for the next rare look.
+class job_sleepers : public job_kills {
+protected:
+    void SetUp() override {
+        ASSERT_TRUE(eventually_waiting(1));
+        other = std::make_unique<child_process>(runner(server.url(), "run"));
+        ASSERT_TRUE(eventually_waiting(2));
+        sleeping.stop();
+    }
+    void expect_run(text const& id) { EXPECT_TRUE(jobs.wait(id, 10s)) << id; }
+
+    child_process sleeping{runner(server.url(), "run")};
+    std::unique_ptr<child_process> other;
+};
+
+TEST_F(job_sleepers, do_not_keep_a_single_job_from_being_run) { expect_run(jobs.schedule("mail", text{"x"}, {.single = "x"}).id); }
+
+TEST_F(job_sleepers, do_not_keep_a_flow_from_going_on) {
+    job_flow flow;
+    flow.add("a", "other", text{"a"});
+    flow.add("b", "mail", text{"b"});
+    flow.after("b", "a");
+    auto const ids = jobs.add_flow(flow);
+    job_worker worker{near, "name"};
+    worker.handle<text>("other", [](text const&) {});
+    worker.start();
+    expect_run(ids.at("b"));
+}
+
+TEST_F(job_sleepers, do_not_keep_a_job_from_being_run_again) {
+    auto const job = jobs.schedule("mail", text{"x"}, {.delay = 1h});
+    ASSERT_TRUE(jobs.cancel(job.id));
+    ASSERT_TRUE(jobs.requeue(job.id));
+    expect_run(job.id);
+}
+
+TEST_F(job_sleepers, do_not_keep_a_job_from_being_run_that_was_put_off) {
+    auto const job = jobs.schedule("mail", text{"x"}, {.delay = 1h});
+    ASSERT_TRUE(jobs.move(job.id, 0ms));
+    expect_run(job.id);
+}
+
+TEST_F(job_sleepers, do_not_keep_the_job_behind_a_batch_from_being_run) {
+    auto batch = jobs.batch("b", 1, {}, "mail", text{"then"});
+    ASSERT_TRUE(jobs.cancel(jobs.schedule("other", text{"x"}, {.batch = "b"}).id));
+    auto const end = batch.wait(10s);
+    ASSERT_TRUE(end);
+    expect_run(end->then);
 }
 
 // Renewals of one that runs: never heard by the server, or their answers never by the worker.

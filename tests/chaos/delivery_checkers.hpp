@@ -42,7 +42,7 @@ complaints check_delivered(history const& all, promises const& given, std::strin
 complaints check_done(history const& all, promises const& given, std::string_view kind = "queue");
 /// queue: no two were sure to have the same item at the same time.
 complaints check_possession(history const& all, promises const& given, std::string_view kind = "queue");
-/// queue: who asks after B came is not the first to get A, which was there before B.
+/// queue: who asks after B came is not the first to get A, which was there before B; for longer than an item may be in a message.
 ///
 /// An item that comes for somebody who does not wait any more, or so late that its lease is over, goes back unseen, and its delivery is not
 /// counted: while that may have happened, any order is right. So this is for a queue that nobody leaves.

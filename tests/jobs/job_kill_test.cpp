@@ -61,11 +61,7 @@ protected:
 class job_verdicts : public job_kills, public testing::WithParamInterface<text> {
 protected:
     /// x is begun by a worker behind the proxy, y waits.
-    void SetUp() override {
-        x = jobs.schedule("mail", text{"x"}, {.attempts = 2, .backoff = 1ms});
-        y = jobs.schedule("mail", text{"y"});
-        ASSERT_EQ(dying.read_line(), "begun x 1");
-    }
+    void SetUp() override { ASSERT_EQ(dying.read_line(), "begun x 1"); }
     job_outcome end_of(scheduled const& job) { return jobs.wait(job.id, 20s).value_or(job_outcome{}); }
     /// As if the first worker had never had them, but for the count of deliveries.
     void expect_run_again(std::vector<text> const& begun) {
@@ -78,8 +74,9 @@ protected:
         expect_nothing_is_held();
     }
 
-    child_process dying{runner(proxy.url(), GetParam())};
-    scheduled x, y;
+    scheduled x = jobs.schedule("mail", text{"x"}, {.attempts = 2, .backoff = 1ms});
+    scheduled y = jobs.schedule("mail", text{"y"});
+    child_process dying{runner(proxy.url(), GetParam())};  // when they are there, or they are sent in a message, which may come late
 };
 INSTANTIATE_TEST_SUITE_P(says, job_verdicts, testing::Values("return", "retry", "reject"), [](auto const& of) { return of.param; });
 

@@ -142,7 +142,8 @@ task<cron_scheduler::look> cron_scheduler::fire(std::shared_ptr<cron_scheduler> 
     std::string const specs = all.key_of("crons:specs");
     std::string const last = all.key_of("crons:last");
     std::string const types = all.key_of("types");
-    std::string_view const keys[] = {crons, specs, last, types};
+    std::string const absent = all.key_of("absent");
+    std::string_view const keys[] = {crons, specs, last, types, absent};
     auto const rules = fmt::format("{} {} {}", all.owner()->is_cluster() ? "SPUBLISH" : "PUBLISH", job_queue_options().retention.count(), all.key_of("q:wake:"));
     std::vector<argument> words{rules, most_told};
     words.insert(words.end(), what.begin(), what.end());

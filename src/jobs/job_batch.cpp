@@ -29,7 +29,7 @@ constexpr std::int64_t most_jobs = 1'000'000'000;
 std::string key_of(office const& of, std::string_view id) { return of->all().key_of("batch:" + std::string{id}); }
 
 task<void> say_batch(std::shared_ptr<depot> at, std::string key, std::vector<std::string> words) {
-    std::vector<std::string> keys{at->what().key(), std::move(key)};
+    std::vector<std::string> keys{at->what().key(), std::move(key), at->what().key_of("absent")};
     std::vector<argument> given{words.begin(), words.end()};
     auto asking = run_on(at, scripts::job_batch, keys, given);
     co_await std::move(asking);

@@ -305,14 +305,14 @@ namespace {
 task<void> tell_progress(std::shared_ptr<running_job> of, std::string text) {
     auto const at = of->item->at;
     std::vector<std::string> words{at->rules(), of->item->token, std::move(text)};
-    auto asking = job_office::run(at, scripts::job_progress, {"", "held"}, std::move(words));
+    auto asking = job_office::run(at, scripts::job_progress, {"", "held", "absent"}, std::move(words));
     auto const said = co_await std::move(asking);
     if (said.integer() == 0) throw lease_lost_error(fmt::format("job {}: its lease had ended, and it is not ours any more", of->name));
 }
 
 task<std::optional<std::string>> read_result(std::shared_ptr<depot> at, std::string id) {
     std::vector<std::string> words{std::move(id)};
-    auto asking = job_office::run(at, scripts::job_wait, {"", "held"}, std::move(words));
+    auto asking = job_office::run(at, scripts::job_wait, {"", "held", "absent"}, std::move(words));
     auto const said = co_await std::move(asking);
     if (said[0].text() != to_string(job_state::completed)) co_return std::nullopt;
     co_return std::string{said[1].text()};

@@ -72,7 +72,7 @@ constexpr std::size_t words_of_each = 6;
 task<std::vector<scheduled>> add_linked(place at, std::string types, std::vector<std::string> words) {
     std::vector<scheduled> all;
     for (std::size_t i = 0; i != words.size(); i += words_of_each) all.push_back({words[i], true});
-    std::vector<std::string> keys{at->what().key(), std::move(types)};
+    std::vector<std::string> keys{at->what().key(), std::move(types), at->what().key_of("absent")};
     auto asking = depot::ask_once(std::move(at), scripts::job_add, std::move(keys), std::move(words));
     auto const answer = co_await std::move(asking);
     std::string_view rest = answer;
@@ -126,7 +126,7 @@ task<ids_by_name> add_flow(office of, place at, std::string types, std::vector<j
 
 task<bool> change(place at, std::string what, std::string id, milliseconds delay, std::int32_t priority) {
     std::vector<std::string> keys{at->what().key()};
-    for (auto const* const part : {"ready", "ranked", "later", "held", "items", "dedup", "recent", "waiting"}) keys.push_back(at->what().key_of(part));
+    for (auto const* const part : {"ready", "ranked", "later", "held", "items", "dedup", "recent", "waiting", "absent"}) keys.push_back(at->what().key_of(part));
     std::vector<std::string> words{std::move(what), std::move(id), std::to_string(delay.count()), std::to_string(priority)};
     auto changing = depot::run_once(std::move(at), scripts::job_change, std::move(keys), std::move(words));
     auto const changed = co_await std::move(changing);
@@ -136,7 +136,7 @@ task<bool> change(place at, std::string what, std::string id, milliseconds delay
 task<std::vector<job_info>> read(place at, std::string type, std::vector<std::string> ids) {
     std::vector<job_info> all;
     if (ids.empty()) co_return all;
-    auto asking = job_office::run(std::move(at), scripts::job_read, {"", "held"}, ids);
+    auto asking = job_office::run(std::move(at), scripts::job_read, {"", "held", "absent"}, ids);
     auto const said = co_await std::move(asking);
     for (std::size_t i = 0; i != said.size(); ++i) all.push_back(read_job(type, ids[i], said[i]));
     co_return all;
@@ -152,7 +152,7 @@ task<std::optional<job_info>> find(place at, job_name what) {
 
 task<reply> list_ids(place at, std::string_view state, std::size_t from, std::size_t most) {
     std::vector<std::string> words{std::string{state}, std::to_string(from), std::to_string(most)};
-    return job_office::run(std::move(at), scripts::job_list, {"", "ready", "ranked", "later", "held"}, std::move(words));
+    return job_office::run(std::move(at), scripts::job_list, {"", "ready", "ranked", "later", "held", "absent"}, std::move(words));
 }
 
 /// Those that are put off wait, too: behind the others.
@@ -186,7 +186,7 @@ task<std::vector<job_info>> list_tagged(place at, std::string type, std::string 
 
 task<flow_info> read_flow(place at, std::string id, std::size_t most) {
     std::vector<std::string> words{std::move(id), std::to_string(most)};
-    auto asking = job_office::run(std::move(at), scripts::job_graph, {""}, std::move(words));
+    auto asking = job_office::run(std::move(at), scripts::job_graph, {"", "absent"}, std::move(words));
     auto const said = co_await std::move(asking);
     flow_info found{.is_whole = said[0].integer() == 0};
     for (std::size_t i = 1; i < said.size(); ++i) found.jobs.push_back(read_flow_job(said[i]));
@@ -203,7 +203,7 @@ task<std::vector<std::string>> read_types(office of) {
 }
 
 task<job_counts> count(place at) {
-    auto asking = job_office::run(std::move(at), scripts::job_count, {"", "ready", "ranked", "later", "held"}, {});
+    auto asking = job_office::run(std::move(at), scripts::job_count, {"", "ready", "ranked", "later", "held", "absent"}, {});
     auto const said = co_await std::move(asking);
     auto const number = [&](std::size_t i) { return said[i].integer(); };
     co_return job_counts{number(0), number(1), number(2), number(3), number(4), number(5), number(6), number(7), number(8), number(9), number(10), number(11)};
@@ -220,7 +220,7 @@ task<std::optional<job_outcome>> wait(place at, std::string id, std::chrono::ste
     auto const ear = co_await std::move(hearing);
     while (true) {
         std::vector<std::string> words{id};
-        auto asking = job_office::run(at, scripts::job_wait, {"", "held"}, std::move(words));
+        auto asking = job_office::run(at, scripts::job_wait, {"", "held", "absent"}, std::move(words));
         auto const said = co_await std::move(asking);
         job_outcome found{.state = read_state(said[0].text()), .result = std::string{said[1].text()}, .reason = last_reason(said[2].text())};
         bool const goes_on = found.state == job_state::waiting || found.state == job_state::running || found.state == job_state::blocked;

@@ -3,6 +3,7 @@
   KEYS[2]  specs  hash
   KEYS[3]  last   hash
   KEYS[4]  types  sorted set, as in job_push
+  KEYS[5]  absent never there (include/job_rules.lua)
   ARGV[1]  rules  'PUBLISH|SPUBLISH <retention_ms of queues> <channel of those who wait for jobs>'
   ARGV[2]  most   how many of those that are due to tell, at most 1000
   ARGV[3..]       for each: its id, and '<version> <due_ms> <next_ms>[ <due time to be run>]...': what who asks has seen of it, and what it reckoned
@@ -12,7 +13,7 @@
 ]]
 --#include checks
 --#include cron_keys
-local call, key, format = redis.call, KEYS[1], 'queue 1'
+local call, key, format, _ = redis.call, KEYS[1], 'queue 1', KEYS[5]
 local base = string.match(key, '^(.*):crons$')
 local publish, retention, channel = string.match(ARGV[1], '^(S?PUBLISH) (%d+) (.+)$')
 local most = whole(ARGV[2], 0, 1000)

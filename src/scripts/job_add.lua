@@ -1,7 +1,8 @@
 --[[ job_add: add jobs that wait for one another, of any types, all or none.
   KEYS[1]  queue     hash: the queue of the type of one of them
   KEYS[2]  types     sorted set: the types that there are
-  KEYS[3]  record    string: what the last call of this caller did
+  KEYS[3]  absent    never there (include/job_rules.lua)
+  KEYS[4]  record    string: what the last call of this caller did
   ARGV[1]  rules     as in queue_push
   ARGV[2]  sequence  as in queue_push
   ARGV[3]  deadline_ms
@@ -11,7 +12,7 @@
   Returns  {'<sequence> <batch>[ <n>=<id of the one for which it was left out>]...', now_ms} | {'late', now_ms}; the ids are <batch>-<n>f
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local memory = KEYS[3]
+local memory, _ = KEYS[4], KEYS[3]
 --#include checks
 --#include queue_rules
 --#include server_time

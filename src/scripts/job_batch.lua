@@ -1,6 +1,7 @@
 --[[ job_batch: say how many jobs a batch has, and what is to happen when they have ended. The same again changes nothing.
   KEYS[1]  queue   hash: the queue of the type of the job to be added then, or of any type
   KEYS[2]  batch   hash
+  KEYS[3]  absent  never there (include/job_rules.lua)
   ARGV[1]  rules   as in queue_push
   ARGV[2]  total   how many jobs
   ARGV[3]  policy  o or a, as in include/job_batch.lua
@@ -11,7 +12,7 @@
   Returns  1
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local at = KEYS[2]
+local at, _ = KEYS[2], KEYS[3]
 --#include checks
 --#include queue_rules
 --#include server_time

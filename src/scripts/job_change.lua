@@ -8,7 +8,8 @@
   KEYS[7]  dedup    hash
   KEYS[8]  recent   sorted set
   KEYS[9]  waiting  sorted set
-  KEYS[10] record   string: what the last call of this caller did
+  KEYS[10] absent   never there (include/job_rules.lua)
+  KEYS[11] record   string: what the last call of this caller did
   ARGV[1]  rules    as in queue_push
   ARGV[2]  sequence  as in queue_push
   ARGV[3]  deadline_ms
@@ -19,7 +20,7 @@
   Returns  {'<sequence> <1 if it was changed, else 0>', now_ms} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local memory, ready, ranked, later, held, items = KEYS[10], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local memory, ready, ranked, later, held, items, _ = KEYS[11], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[10]
 --#include checks
 --#include queue_rules
 --#include server_time
@@ -98,5 +99,6 @@ commit_batches()
 if delay > 0 then lower(now + delay) end
 commit_jobs()
 commit_sides()
-if delay > 0 then tell_time(KEYS[9], now + delay) else tell(KEYS[9], 'r', 1) end
+if delay == 0 and tell(KEYS[9], 'r', 1) > 0 then was[6] = false end
+tell_time(KEYS[9], now + (delay > 0 and delay or 500))  -- who was told may sleep: the next ones look whether it has come
 return {ARGV[2] .. ' 1', server_now}

@@ -4,9 +4,10 @@
   KEYS[3]  ranked  sorted set
   KEYS[4]  later   sorted set
   KEYS[5]  held    sorted set
+  KEYS[6]  absent  never there (include/job_rules.lua)
   Returns  {waiting, delayed, blocked, running, completed, failed, cancelled, then ever: added, completed, failed, retried, cancelled}
 ]]
-local call, key = redis.call, KEYS[1]
+local call, key, _ = redis.call, KEYS[1], KEYS[6]
 --#include server_time
 --#include queue_now
 --#include job_rules

@@ -1,11 +1,12 @@
 --[[ job_graph: a job of a flow with those for which it waits and those that wait for it, and theirs.
   KEYS[1]  queue  hash: the queue of its type
+  KEYS[2]  absent never there (include/job_rules.lua)
   ARGV[1]  name   '<type>/<id>'
   ARGV[2]  most   how many at most
   Returns  {1 if there are more, else 0, {name, state, since_ms, parents}...}; it comes first, then the nearest. State is as in job_read; of parents only
            those that are among them
 ]]
-local call, key, held = redis.call, KEYS[1], ''
+local call, key, held, _ = redis.call, KEYS[1], '', KEYS[2]
 local base = string.match(key, '^(.*:q:)')
 --#include server_time
 --#include job_rules

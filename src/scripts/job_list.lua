@@ -4,13 +4,14 @@
   KEYS[3]  ranked  sorted set
   KEYS[4]  later   sorted set
   KEYS[5]  held    sorted set
+  KEYS[6]  absent  never there (include/job_rules.lua)
   ARGV[1]  state   waiting, delayed, blocked, running, completed, failed or cancelled; or tag:<tag>, in any state
   ARGV[2]  from    how many to pass over
   ARGV[3]  most    how many at most
   Returns  {how many there are, id...}; the youngest first where they have ended or have that tag, else in the order in which they will be run. A job that was
            cancelled or put off since may still be counted
 ]]
-local call, key, held = redis.call, KEYS[1], KEYS[5]
+local call, key, held, _ = redis.call, KEYS[1], KEYS[5], KEYS[6]
 --#include server_time
 --#include queue_now
 --#include job_rules

@@ -1,12 +1,13 @@
 --[[ job_progress: how far a job is, told by who runs it.
   KEYS[1]  queue  hash: the queue of its type
   KEYS[2]  held   sorted set
+  KEYS[3]  absent never there (include/job_rules.lua)
   ARGV[1]  rules  as in queue_push
   ARGV[2]  token  by which it is held
   ARGV[3]  how far
   Returns  1, or 0: it is not held any more, and nothing was changed
 ]]
-local call, key = redis.call, KEYS[1]
+local call, key, _ = redis.call, KEYS[1], KEYS[3]
 local publish = string.match(ARGV[1], '^S?PUBLISH')
 --#include server_time
 --#include queue_now

@@ -121,6 +121,9 @@ struct span {
     std::int64_t from = 0, to = never;
 };
 
+/// As old as this it is given back (depot::offered).
+constexpr auto late_message = std::chrono::nanoseconds{std::chrono::milliseconds{100}}.count();
+
 /// When something may have gone back unseen: somebody asked and left, or the answer came late.
 std::vector<span> loose_times(history const& all, std::string_view kind) {
     constexpr auto owing = std::chrono::nanoseconds{std::chrono::seconds{10}}.count();  // by then, what somebody left behind was given back
@@ -154,6 +157,22 @@ std::vector<span> loose_times(history const& all, std::string_view kind) {
     return found;
 }
 
+/// When somebody waited, for long enough: what was sent to it in a message may have been read too late, and gone back unseen when it asked the next time.
+std::vector<span> long_waits(history const& all, std::string_view kind) {
+    std::map<key, std::int64_t> open;
+    std::vector<span> found;
+    for (auto const& one : all) {
+        if (!one.name.starts_with(kind)) continue;
+        key const whose{one.who, one.name};
+        if (one.what == "take") open[whose] = one.t;
+        auto const since = open.find(whose);
+        if (one.what != "processed" || since == open.end()) continue;
+        if (one.t - since->second > late_message) found.push_back({since->second, one.t});
+        open.erase(since);
+    }
+    return found;
+}
+
 }  // namespace
 
 complaints check_order(history const& all, promises const& given, std::string_view kind) {
@@ -161,6 +180,7 @@ complaints check_order(history const& all, promises const& given, std::string_vi
     if (!given.memory) return found;
     auto const items = items_of(all, kind);
     auto const loose = loose_times(all, kind);
+    auto const waits = long_waits(all, kind);
     // In order of when they came first: the last one to be put there so far.
     std::vector<item_record const*> came;
     for (auto const& [_, one] : items) {
@@ -177,6 +197,10 @@ complaints check_order(history const& all, promises const& given, std::string_vi
         if (before == 0 || latest[static_cast<std::size_t>(before) - 1]->asked <= one->answered) continue;
         if (std::ranges::any_of(loose, [&](span const& any) { return any.from <= first->asked && one->asked <= any.to; })) continue;
         auto const* const other = latest[static_cast<std::size_t>(before) - 1];
+        auto const was_in_a_message = [&](span const& any) {
+            return any.from < one->answered && one->answered + late_message < any.to && any.to <= first->given && other->asked < any.to;
+        };
+        if (std::ranges::any_of(waits, was_in_a_message)) continue;
         found.push_back(fmt::format("{} of {}, there since {}, was asked for at {}: after {} had come, which was put there at {}", one->value, one->name,
                                     one->answered, first->asked, other->value, other->asked));
     }

@@ -122,15 +122,26 @@ TEST(possession_checker, complains_of_two_who_have_it) {
 complaints check_ordered(story const& all, promises const& given = {}) { return check_order(all.told(), given, ordered_queue); }
 
 TEST(order_checker, complains_of_what_overtakes) {
-    auto const two = [] { return story{std::string{ordered_queue}}.put(1, "a").put(5, "b"); };
-    EXPECT_THAT(check_ordered(two().take(10, "x", "a").take(20, "x", "b")), IsEmpty());
-    EXPECT_THAT(check_ordered(two().take(10, "x", "b").take(20, "x", "a")), ElementsAre(StartsWith("a of queue-2, there since 2")));
-    EXPECT_THAT(check_ordered(two().take(10, "x", "b").take(20, "x", "a"), {.memory = false}), IsEmpty());
-    EXPECT_THAT(check_ordered(two().at(9, "y", "take").take(10, "x", "b").at(20, "y", "processed", "a", 1)), IsEmpty()) << "it may have been on its way";
-    EXPECT_THAT(check_ordered(two().take(10, "x", "b").take(20, "x", "a", 2)), IsEmpty()) << "somebody had it before";
-    EXPECT_THAT(check_ordered(story{std::string{ordered_queue}}.at(1, "p", "enqueue", "a").put(2, "b").at(5, "p", "enqueued", "a", 1).take(10, "x", "b").take(20, "x", "a")),
-                IsEmpty())
+    auto const two = [] { return story{std::string{ordered_queue}}.put(1, "a").put(second, "b"); };
+    auto const turned = [](story all) { return all.take(2 * second, "x", "b").take(3 * second, "x", "a"); };
+    EXPECT_THAT(check_ordered(two().take(2 * second, "x", "a").take(3 * second, "x", "b")), IsEmpty());
+    EXPECT_THAT(check_ordered(turned(two())), ElementsAre(StartsWith("a of queue-2, there since 2")));
+    EXPECT_THAT(check_ordered(turned(two()), {.memory = false}), IsEmpty());
+    EXPECT_THAT(check_ordered(two().at(2 * second - 1, "y", "take").take(2 * second, "x", "b").at(3 * second, "y", "processed", "a", 1)), IsEmpty()) << "it may have been on its way";
+    EXPECT_THAT(check_ordered(two().take(2 * second, "x", "b").take(3 * second, "x", "a", 2)), IsEmpty()) << "somebody had it before";
+    EXPECT_THAT(check_ordered(turned(story{std::string{ordered_queue}}.at(1, "p", "enqueue", "a").put(second, "b").at(2 * second - 1, "p", "enqueued", "a", 1))), IsEmpty())
         << "put there at the same time";
+}
+
+TEST(order_checker, knows_that_an_item_may_have_been_in_a_message_to_somebody_who_slept) {
+    auto const turned = [](std::int64_t a, std::int64_t b, std::int64_t woke) {
+        return story{std::string{ordered_queue}}.at(second, "y", "take").put(a, "a").put(b, "b").take(b + ms, "x", "b").at(woke, "y", "processed", "c", 2).take(std::max(woke, b + 10 * ms) + ms, "y", "a");
+    };
+    auto const at = [](std::int64_t millis) { return second + millis * ms; };
+    EXPECT_THAT(check_ordered(turned(at(10), at(50), at(200))), IsEmpty());
+    EXPECT_EQ(check_ordered(turned(at(10), at(50), at(90))).size(), 1U) << "it did not sleep";
+    EXPECT_EQ(check_ordered(turned(at(-10), at(50), at(200))).size(), 1U) << "nobody waited for it when it came";
+    EXPECT_EQ(check_ordered(turned(at(10), at(300), at(200))).size(), 1U) << "it had woken before";
 }
 
 TEST(order_checker, knows_that_an_item_may_have_gone_back_unseen) {
@@ -143,9 +154,9 @@ TEST(order_checker, knows_that_an_item_may_have_gone_back_unseen) {
     EXPECT_EQ(check_ordered(turned().at(second, "y", "take").at(2 * second, "y", "processed", "c", 1)).size(), 1U);
     EXPECT_EQ(check_ordered(turned().at(second, "w0.0.q", "take").killed(2 * second, "w0.0")).size(), 1U) << "that would have been counted";
     auto const earlier = [](std::int64_t parted) {
-        return story{std::string{ordered_queue}}.at(1, "y", "take").at(2, "y", "none").at(parted, "end", "parted").put(20, "a").put(30, "b").take(40, "end", "b").take(50, "end", "a");
+        return story{std::string{ordered_queue}}.at(1, "y", "take").at(2, "y", "none").at(parted, "end", "parted").put(20, "a").put(second, "b").take(2 * second, "end", "b").take(3 * second, "end", "a");
     };
-    EXPECT_THAT(check_ordered(earlier(60)), IsEmpty()) << "it may be on its way back";
+    EXPECT_THAT(check_ordered(earlier(4 * second)), IsEmpty()) << "it may be on its way back";
     EXPECT_EQ(check_ordered(earlier(10)).size(), 1U) << "nobody is there any more";
 }
 

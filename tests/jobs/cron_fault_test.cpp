@@ -116,8 +116,8 @@ TEST_F(cron_faults, two_who_both_think_that_they_lead_fire_a_due_time_once) {
         return spec.substr(0, spec.find(' '));
     };
     auto const fire = [&](text const& by_version) {
-        auto const said = near.command("EVAL", text{scripts::cron_fire.text}, 4, "lockstep:{name}:jobs:crons", "lockstep:{name}:jobs:crons:specs",
-                                       "lockstep:{name}:jobs:crons:last", "lockstep:{name}:jobs:types", "PUBLISH 1000 lockstep:{name}:jobs:q:wake:", "100",
+        auto const said = near.command("EVAL", text{scripts::cron_fire.text}, 5, "lockstep:{name}:jobs:crons", "lockstep:{name}:jobs:crons:specs",
+                                       "lockstep:{name}:jobs:crons:last", "lockstep:{name}:jobs:types", "lockstep:{name}:jobs:absent", "PUBLISH 1000 lockstep:{name}:jobs:q:wake:", "100",
                                        "nightly", by_version + ' ' + ms(due) + ' ' + ms(due + 24h) + ' ' + ms(due));
         return said[2].integer();
     };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
 
 namespace lockstep::test {
@@ -60,11 +61,7 @@ protected:
 class job_verdicts : public job_kills, public testing::WithParamInterface<text> {
 protected:
     /// x is begun by a worker behind the proxy, y waits.
-    void SetUp() override {
-        x = jobs.schedule("mail", text{"x"}, {.attempts = 2, .backoff = 1ms});
-        y = jobs.schedule("mail", text{"y"});
-        ASSERT_EQ(dying.read_line(), "begun x 1");
-    }
+    void SetUp() override { ASSERT_EQ(dying.read_line(), "begun x 1"); }
     job_outcome end_of(scheduled const& job) { return jobs.wait(job.id, 20s).value_or(job_outcome{}); }
     /// As if the first worker had never had them, but for the count of deliveries.
     void expect_run_again(std::vector<text> const& begun) {
@@ -77,8 +74,9 @@ protected:
         expect_nothing_is_held();
     }
 
-    child_process dying{runner(proxy.url(), GetParam())};
-    scheduled x, y;
+    scheduled x = jobs.schedule("mail", text{"x"}, {.attempts = 2, .backoff = 1ms});
+    scheduled y = jobs.schedule("mail", text{"y"});
+    child_process dying{runner(proxy.url(), GetParam())};  // when they are there, or they are sent in a message, which may come late
 };
 INSTANTIATE_TEST_SUITE_P(says, job_verdicts, testing::Values("return", "retry", "reject"), [](auto const& of) { return of.param; });
 
@@ -184,6 +182,56 @@ TEST_F(job_kills, a_worker_that_is_told_of_a_job_and_killed_before_it_asks_leave
     EXPECT_EQ(jobs.counts("mail").running, 0);
     dying.kill();
     EXPECT_TRUE(jobs.wait(job.id, 10s)) << "who scheduled it looks whether it was taken";
+}
+
+// One of them is told, sleeps, and does not ask. Nobody may wait until it wakes, or for the next rare look.
+class job_sleepers : public job_kills {
+protected:
+    void SetUp() override {
+        ASSERT_TRUE(eventually_waiting(1));
+        other = std::make_unique<child_process>(runner(server.url(), "run"));
+        ASSERT_TRUE(eventually_waiting(2));
+        sleeping.stop();
+    }
+    void expect_run(text const& id) { EXPECT_TRUE(jobs.wait(id, 10s)) << id; }
+
+    child_process sleeping{runner(server.url(), "run")};
+    std::unique_ptr<child_process> other;
+};
+
+TEST_F(job_sleepers, do_not_keep_a_single_job_from_being_run) { expect_run(jobs.schedule("mail", text{"x"}, {.single = "x"}).id); }
+
+TEST_F(job_sleepers, do_not_keep_a_flow_from_going_on) {
+    job_flow flow;
+    flow.add("a", "other", text{"a"});
+    flow.add("b", "mail", text{"b"});
+    flow.after("b", "a");
+    auto const ids = jobs.add_flow(flow);
+    job_worker worker{near, "name"};
+    worker.handle<text>("other", [](text const&) {});
+    worker.start();
+    expect_run(ids.at("b"));
+}
+
+TEST_F(job_sleepers, do_not_keep_a_job_from_being_run_again) {
+    auto const job = jobs.schedule("mail", text{"x"}, {.delay = 1h});
+    ASSERT_TRUE(jobs.cancel(job.id));
+    ASSERT_TRUE(jobs.requeue(job.id));
+    expect_run(job.id);
+}
+
+TEST_F(job_sleepers, do_not_keep_a_job_from_being_run_that_was_put_off) {
+    auto const job = jobs.schedule("mail", text{"x"}, {.delay = 1h});
+    ASSERT_TRUE(jobs.move(job.id, 0ms));
+    expect_run(job.id);
+}
+
+TEST_F(job_sleepers, do_not_keep_the_job_behind_a_batch_from_being_run) {
+    auto batch = jobs.batch("b", 1, {}, "mail", text{"then"});
+    ASSERT_TRUE(jobs.cancel(jobs.schedule("other", text{"x"}, {.batch = "b"}).id));
+    auto const end = batch.wait(10s);
+    ASSERT_TRUE(end);
+    expect_run(end->then);
 }
 
 // Renewals of one that runs: never heard by the server, or their answers never by the worker.

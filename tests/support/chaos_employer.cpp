@@ -30,10 +30,10 @@ void employer::schedule() try {
     if (kind == 0) return schedule_many();
     if (kind < 3) return schedule_flow();
     auto what = new_plan();
-    if (kind == 3) what.key = (self_.one_in(3) ? "w" : "k") + std::to_string(self_.below(2));
+    if (kind == 3 || kind == 4) what.key = (self_.one_in(3) ? "w" : "k") + std::to_string(self_.below(2));
     if (kind > 6) {
         what.single = std::to_string(self_.below(3));
-        what.when_running = "kqqr"[self_.below(4)];
+        what.when_running = "kqrr"[self_.below(4)];
     }
     schedule_one(what);
 } catch (indeterminate_error const&) {

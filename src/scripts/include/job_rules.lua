@@ -9,6 +9,8 @@
 --   stats      hash: what -> how many           waiters   hash: id -> 1, somebody waits for its end
 -- An entry in the queue has '<generation> <failures>' as its payload, and counts if the record has that generation and is to be run. Deliveries of
 -- generation g are numbered from g * 1,000,000 on (g up to 2,000, then again), so that no two have the same token.
+-- Scripts of jobs touch more keys than they are given. While a slot of a cluster moves, a call with one that is not at this node ends the script, in the middle
+-- of what it does. So each of them is given a key that is never there: a request that has one is refused before it begins (TRYAGAIN), until the slot has moved.
 local function part(name) return key .. ':' .. name end
 
 local news, tally, finished, outcomes, stopped = {}, {}, {completed = {}, failed = {}, cancelled = {}}, {}, {}

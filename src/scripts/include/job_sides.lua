@@ -47,6 +47,13 @@ local function close(one, id, state, why)
 end
 
 -- As tell() and tell_time() in the queue of this type.
+local function say_when(one, at)
+    local heard = 0
+    for _, name in ipairs(call('ZRANGE', one.q .. ':waiting', 0, 31)) do
+        if redis.pcall(publish, channel .. name, string.format('d%.0f', at - one.now)) ~= 0 then heard = heard + 1 end
+        if heard == 2 then break end
+    end
+end
 local function wake(one, most)
     local told = 0
     while told < most do
@@ -54,15 +61,14 @@ local function wake(one, most)
         if not first then break end
         if redis.pcall(publish, channel .. first, 'r') ~= 0 then told = told + 1 end
     end
-    if told > 0 then call('HDEL', one.q, 't') end
+    if told == 0 then return end
+    call('HDEL', one.q, 't')
+    say_when(one, one.now + 500)  -- who was told may sleep: the next ones look whether it has come
 end
 local function wake_then(one)
-    local calm, heard = tonumber(call('HGET', one.q, 'n') or nil), 0
+    local calm = tonumber(call('HGET', one.q, 'n') or nil)
     if calm and one.earliest < calm then call('HSET', one.q, 'n', string.format('%.0f', one.earliest)) end
-    for _, name in ipairs(call('ZRANGE', one.q .. ':waiting', 0, 31)) do
-        if redis.pcall(publish, channel .. name, string.format('d%.0f', one.earliest - one.now)) ~= 0 then heard = heard + 1 end
-        if heard == 2 then break end
-    end
+    say_when(one, one.earliest)
 end
 
 -- Writes what was gathered. Returns how many can be run now of the type of this queue, and when the next one can be; others' workers are told.

@@ -197,7 +197,7 @@ void add_jobs(CLI::App& command, context& all) {
     with_id(again);
     add_place(*again, *what, "not before this time is over");
     with_id(add("cancel", "do not run it any more; if it runs, it is told to stop", cancel));
-    auto* const moving = add("move", "run one that waits at another time, or with another priority", move);
+    auto* const moving = add("move", "run one that waits at another time, with this priority", move);
     with_id(moving);
     add_place(*moving, *what, "from now on [0]");
     with_type(add("stats", "how many of each type are in which state", stats));

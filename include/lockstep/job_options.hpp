@@ -119,6 +119,7 @@ struct flow_info {
     bool is_whole = true;          ///< false: there are more
 };
 
+/// A job that was cancelled or moved while more than 1,000 waited may be counted as waiting until a worker has come to its old place.
 struct job_counts {
     std::int64_t waiting = 0;  ///< to be run now
     std::int64_t delayed = 0;

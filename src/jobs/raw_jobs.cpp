@@ -17,6 +17,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace lockstep::detail {
@@ -169,7 +170,8 @@ task<std::vector<job_info>> list(place at, std::string type, job_state state, st
     }
     auto reading = read(std::move(at), std::move(type), std::move(ids));
     auto all = co_await std::move(reading);
-    std::erase_if(all, [&](job_info const& one) { return one.state != state; });  // changed meanwhile
+    std::set<std::string_view> seen;  // one that was moved may stand in two places
+    std::erase_if(all, [&](job_info const& one) { return one.state != state || !seen.insert(one.id).second; });  // or changed meanwhile
     co_return all;
 }
 

@@ -60,6 +60,19 @@ if token and not is_stopped then
     call('ZREM', held, token)
     call('HDEL', items, token)
 end
+-- Its entry is passed over by whoever takes it. Where it can be found soon it goes at once, for then it does not count any more.
+if state == 'waiting' then
+    local function remove(size, list, drop, queue)
+        if call(size, queue) > 1000 then return end
+        for _, entry in ipairs(call(list, queue, 0, -1)) do
+            if string.match(entry, '(%d+%-%d+%a*) ') == id then drop(entry) end
+        end
+    end
+    remove('LLEN', 'LRANGE', function(entry) call('LREM', ready, 1, entry) end, ready)
+    for _, queue in ipairs({ranked, later}) do
+        remove('ZCARD', 'ZRANGE', function(entry) call('ZREM', queue, entry) end, queue)
+    end
+end
 if what == 'cancel' then
     if name ~= '' and call('HGET', KEYS[7], name) == id then
         call('HDEL', KEYS[7], name)

@@ -297,7 +297,7 @@ std::string const& raw_job::id() const noexcept { return what_->name; }
 std::int32_t raw_job::attempt() const noexcept { return what_->what.failures + 1; }
 std::int32_t raw_job::deliveries() const noexcept { return what_->item->deliveries % 1'000'000; }  // since it was requeued (job_rules.lua)
 std::chrono::system_clock::time_point raw_job::due() const noexcept { return what_->what.record.due; }
-bool raw_job::is_valid() const noexcept { return !what_->cancelled && what_->item->is_valid(); }
+bool raw_job::is_valid() const noexcept { return !what_->cancelled && !what_->timed_out && what_->item->is_valid(); }
 std::stop_token raw_job::stop_token() const noexcept { return what_->stop.get_token(); }
 
 namespace {

@@ -121,8 +121,8 @@ struct span {
     std::int64_t from = 0, to = never;
 };
 
-/// As old as this it is given back (depot::offered).
-constexpr auto late_message = std::chrono::nanoseconds{std::chrono::milliseconds{100}}.count();
+/// Of an item in a message (queue_offer.lua): for so long nobody else gets it.
+constexpr auto message_lease = std::chrono::nanoseconds{std::chrono::milliseconds{400}}.count();
 
 /// When something may have gone back unseen: somebody asked and left, or the answer came late.
 std::vector<span> loose_times(history const& all, std::string_view kind) {
@@ -157,18 +157,21 @@ std::vector<span> loose_times(history const& all, std::string_view kind) {
     return found;
 }
 
-/// When somebody waited, for long enough: what was sent to it in a message may have been read too late, and gone back unseen when it asked the next time.
-std::vector<span> long_waits(history const& all, std::string_view kind) {
-    std::map<key, std::int64_t> open;
+/// When what is sent in a message may be read late, or seem to be old: it goes back unseen then.
+std::vector<span> troubled_times(history const& all) {
+    std::map<std::pair<std::string, std::int64_t>, std::int64_t> open;  // what ends it, and of whom
     std::vector<span> found;
     for (auto const& one : all) {
-        if (!one.name.starts_with(kind)) continue;
-        key const whose{one.who, one.name};
-        if (one.what == "take") open[whose] = one.t;
-        auto const since = open.find(whose);
-        if (one.what != "processed" || since == open.end()) continue;
-        if (one.t - since->second > late_message) found.push_back({since->second, one.t});
-        open.erase(since);
+        if (one.what != "deed") continue;
+        if (one.note == "lag" || one.note == "refuse") open[{"heal done", one.n}] = one.t;
+        if (one.note == "nap" || one.note == "nap_holder") open[{"wake done", one.n}] = one.t;
+        for (auto const* const brief : {"server_nap", "clock_back", "clock_forward"}) {
+            if (one.note == brief) open[{one.note + " done", one.n}] = one.t;
+        }
+        auto const begun = open.find({one.note, one.n});
+        if (begun == open.end()) continue;
+        found.push_back({begun->second, one.t + message_lease});
+        open.erase(begun);
     }
     return found;
 }
@@ -180,7 +183,7 @@ complaints check_order(history const& all, promises const& given, std::string_vi
     if (!given.memory) return found;
     auto const items = items_of(all, kind);
     auto const loose = loose_times(all, kind);
-    auto const waits = long_waits(all, kind);
+    auto const troubled = troubled_times(all);
     // In order of when they came first: the last one to be put there so far.
     std::vector<item_record const*> came;
     for (auto const& [_, one] : items) {
@@ -197,10 +200,8 @@ complaints check_order(history const& all, promises const& given, std::string_vi
         if (before == 0 || latest[static_cast<std::size_t>(before) - 1]->asked <= one->answered) continue;
         if (std::ranges::any_of(loose, [&](span const& any) { return any.from <= first->asked && one->asked <= any.to; })) continue;
         auto const* const other = latest[static_cast<std::size_t>(before) - 1];
-        auto const was_in_a_message = [&](span const& any) {
-            return any.from < one->answered && one->answered + late_message < any.to && any.to <= first->given && other->asked < any.to;
-        };
-        if (std::ranges::any_of(waits, was_in_a_message)) continue;
+        auto const is_then = [&](span const& any) { return any.from <= first->asked && one->answered <= any.to; };
+        if (other->asked < one->answered + message_lease && std::ranges::any_of(troubled, is_then)) continue;
         found.push_back(fmt::format("{} of {}, there since {}, was asked for at {}: after {} had come, which was put there at {}", one->value, one->name,
                                     one->answered, first->asked, other->value, other->asked));
     }

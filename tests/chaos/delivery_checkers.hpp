@@ -45,8 +45,8 @@ complaints check_possession(history const& all, promises const& given, std::stri
 /// queue: who asks after B came is not the first to get A, which was there before B.
 ///
 /// An item that comes for somebody who does not wait any more, or so late that its lease is over, goes back unseen, and its delivery is not
-/// counted: while that may have happened, any order is right. So this is for a queue that nobody leaves. One that is sent in a message to somebody who sleeps goes
-/// back when that one wakes, so A is excused if somebody waited when it came, was answered late, and A was given to nobody before that.
+/// counted: while that may have happened, any order is right. So this is for a queue that nobody leaves. One that is sent in a message which
+/// is read late goes back, too: A is excused if B followed it closely, and somebody slept or lagged behind, or a clock was set.
 complaints check_order(history const& all, promises const& given, std::string_view kind);
 /// queue: no two items with the same key are there at a time, and none is left out without the other. Not the latter for keys of a window.
 complaints check_keys(history const& all, promises const& given, std::string_view kind = "queue");

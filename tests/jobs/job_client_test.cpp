@@ -299,6 +299,7 @@ TEST_P(job_contract, that_take_too_long_have_failed) {
     if (GetParam().how == form::blocking) {
         worker.handle<text>("mail", [](job_context& one, text const&) {
             while (!one.stop_token().stop_requested()) std::this_thread::yield();
+            EXPECT_FALSE(one.is_valid()) << "it cannot complete any more";
         });
     } else {
         worker.handle<text>("mail", [this](text const&) -> task<void> {

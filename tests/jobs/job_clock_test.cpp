@@ -129,7 +129,7 @@ TEST_P(job_clock_steps, nothing_is_lost_or_late_of_what_waits_runs_and_is_put_of
     auto const orphan = jobs.schedule("mail", text{"orphan"});
     ASSERT_EQ(dying.read_line(), "begun orphan 1");
     dying.kill();
-    auto running = child_process{{program_path("job_runner"), server.url(), "name", "2000", "say"}};
+    auto running = child_process{{program_path("job_runner"), server.url(), "name", "2000", "return"}};
     auto const lasting = jobs.schedule("mail", text{"lasting"});
     auto const begun_line = running.read_line();  // the second delivery, if the first was sent to the one that is dead
     ASSERT_TRUE(begun_line && begun_line->starts_with("begun lasting "));

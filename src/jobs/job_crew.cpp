@@ -164,6 +164,7 @@ job_crew::running job_crew::begin(branch& of, std::shared_ptr<held_item> item) {
     made->name = fmt::format("{}/{}", of.type, made->item->id);
     try {
         made->what = read_delivery(made->item->payload);
+        made->cancelled = made->what.record.is_cancelled;  // since it was taken: the answer to that was lost
     } catch (error const& problem) {
         decide({.of = made->item, .what = verdict::kind::fail, .reason = problem.what()}, {});
         throw;

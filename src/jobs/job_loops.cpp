@@ -84,8 +84,14 @@ task<job_crew::running> job_crew::next(std::shared_ptr<job_crew> self, branch& o
         taking.most = self->at_once(of);
         co_await taking;
         if (!taking.got) co_return running{};
-        mine->jobs.push_back(self->begin(of, std::exchange(taking.got, nullptr)));
-        for (auto& more : taking.more) mine->jobs.push_back(self->begin(of, std::exchange(more, nullptr)));
+        try {
+            mine->jobs.push_back(self->begin(of, std::exchange(taking.got, nullptr)));
+            for (auto& more : taking.more) mine->jobs.push_back(self->begin(of, std::exchange(more, nullptr)));
+        } catch (...) {
+            self->give_back(of, *mine);
+            throw;
+        }
+        for (auto const& one : mine->jobs) one->item->is_unseen = true;
         mine->since = owner->home().now();
         if (mine->jobs.size() > 1 && !std::exchange(mine->is_watched, true)) start(watch(self, of, mine), [](std::exception_ptr) {});
     }
@@ -108,6 +114,7 @@ task<job_crew::running> job_crew::next(std::shared_ptr<job_crew> self, branch& o
     }
     bool const has_turn = !self->is_shared_ || self->turns_ < self->how_.concurrency;
     if (!problem && has_turn && one->item->is_valid() && !one->cancelled) {
+        one->item->is_unseen = false;
         self->enter_turn();
         queue_tally::count(self->office_->tally().begun);
         if (self->turns_ < self->how_.concurrency) self->free_.ring();

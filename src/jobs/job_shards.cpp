@@ -1,5 +1,6 @@
 #include <lockstep/job_shards.hpp>
 
+#include "base/names.hpp"
 #include "redis/slot.hpp"
 
 #include <lockstep/error.hpp>
@@ -15,7 +16,7 @@ std::vector<std::string> shard_names(std::string_view name, std::size_t count) {
     for (std::size_t shard = 0; shard != count; ++shard) {
         for (int number = 0;; ++number) {
             auto one = fmt::format("{}.{}.{}", name, shard, number);
-            if (redis::crc16::of(one) % redis::slot_count * count / redis::slot_count != shard) continue;
+            if (redis::crc16::of(base::encode_name(one)) % redis::slot_count * count / redis::slot_count != shard) continue;
             names.push_back(std::move(one));
             break;
         }

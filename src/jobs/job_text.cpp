@@ -167,7 +167,7 @@ job_terms read_terms(std::string_view text) {
 job_record read_record(std::string_view text) {
     auto head = cut(text, '\n');
     job_record found;
-    cut(head, ' ');  // state
+    found.is_cancelled = cut(head, ' ') == "x";
     cut(head, ' ');  // generation
     found.created = time_of(cut(head, ' '));
     auto const size = number<std::size_t>(cut(head, ' '));

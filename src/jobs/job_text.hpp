@@ -57,6 +57,7 @@ struct job_record {
     std::vector<std::string> parents{};
     std::vector<std::string> tags{};
     bool is_single = false;
+    bool is_cancelled = false;
     std::string_view cron{};  ///< the schedule that it comes from, and when that was due
     std::chrono::system_clock::time_point due{};
     std::string_view payload{};

@@ -269,7 +269,7 @@ void depot::close(std::function<void()> done) noexcept {
         auto const one = holding_.front().shared_from_this();
         one->lose();
         one->now = held_item::state::judged;
-        judge({.of = one, .what = verdict::kind::nack, .reason = "the client was closed"});
+        judge({.of = one, .what = one->is_unseen ? verdict::kind::unused : verdict::kind::nack, .reason = "the client was closed"});
     }
     if (pulling_) return;
     go_pulling();  // and not with the others of this turn, which may be the last

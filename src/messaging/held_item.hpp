@@ -51,6 +51,7 @@ struct held_item final : engine::alarm_clock::sleeper,
     std::string_view id;
     std::string_view payload;
     std::int32_t deliveries = 0;
+    bool is_unseen = false;  ///< nobody has begun with it: it may go back as if it had not been taken
     std::atomic<state> now{state::held};
     std::atomic<bool> lost{false};
     settling* heard_by = nullptr;                        ///< who waits for the answer to what was said of it last

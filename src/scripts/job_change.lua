@@ -79,12 +79,12 @@ if what == 'cancel' then
         limit_keys(KEYS[7], KEYS[8])
     end
     call('HSET', part('records'), id, 'x' .. string.sub(text, 2))
-    end_job('cancelled', id, '')
+    end_job('cancelled', id, '', true)
     if is_stopped then call('HSET', part('links'), 'z' .. id, generation .. ' ' .. single) end
     leave(mine, id, 'cancelled')
     spread()
     commit_batches()
-    if call('ZCARD', part('cancelled')) % 64 == 0 then trim('cancelled', 10000, 604800000) end
+    if call('ZCARD', part('cancelled')) % 64 == 0 then trim('cancelled', 10000, 604800000, 100) end
     commit_jobs()
     commit_sides()
     if state == 'running' then redis.pcall(publish, part('control'), token) end

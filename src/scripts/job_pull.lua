@@ -49,7 +49,12 @@ local function follow(is_taking)
 --#include job_links
     read_ties(side_of(here), linked)
     for _, one in ipairs(linked) do
-        if one[2] == 'over' then stopped_at_last(side_of(here), one[1]) else leave(side_of(here), one[1], one[2]) end
+        if one[2] ~= 'over' then
+            leave(side_of(here), one[1], one[2])
+        else
+            ties[one[1]] = nil
+            stopped_at_last(side_of(here), one[1])
+        end
     end
     linked = {}
     spread()
@@ -72,13 +77,16 @@ if #linked > 0 then released, due = follow(true) end
 soonest = math.min(soonest, due)
 local more = put_back() + released
 if want > 0 then
-    take(want + ahead)
+    take(want, ahead)
     admit()
     -- What was taken and is not to be run may have been the one for which others wait: they can be taken now.
-    if #linked > 0 and follow(false) > 0 then soonest = now end
+    if #linked > 0 then
+        local count, at = follow(false)
+        soonest = math.min(soonest, at, count > 0 and now or 1e15)
+    end
 end
 --#include queue_pulled
 commit_jobs(keep)
-if waits == 1 and #ARGV == 6 and #tokens == 0 then forget_old(keep) end  -- it only looks
+if waits == 1 and #ARGV == 6 and #tokens == 0 then forget_old(keep, 100) end  -- it only looks
 --#include queue_pass_on
 return answer

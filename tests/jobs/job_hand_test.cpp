@@ -111,7 +111,40 @@ TEST_P(job_hand, is_given_back_when_the_worker_stops) {
     EXPECT_EQ(seen.all(), all);
 }
 
+TEST_P(job_hand, that_is_large_leaves_no_more_behind_than_is_to_be_kept) {
+    std::vector<text> const many(5'000, "x");
+    for (int i = 0; i != 4; ++i) jobs.schedule_many<text>("mail", many);
+    diary seen;
+    job_worker worker{near, "name", {.concurrency = 250, .keep_completed = 0}};
+    handle(worker, seen);
+    worker.start();
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_completed == 20'000; }, 60s));
+    worker.stop();
+    EXPECT_LT(server.must({"HLEN", mail_key + ":records"}).integer, 3'000);
+}
+
 INSTANTIATE_TEST_SUITE_P(jobs, job_hand, testing::Bool(), [](auto const& which) { return which.param ? "coroutine" : "function"; });
+
+// They are warm, so that each takes several, and a job among these ends the process.
+TEST(job_hands, of_killed_workers_are_not_failed_with_the_job_that_kills_them) {
+    redis_server server;
+    client near{server.url()};
+    job_client jobs{near, "name"};
+    std::vector<child_process> workers;
+    for (int i = 0; i != 4; ++i) workers.emplace_back(child_process{{program_path("job_runner"), server.url(), "name", "500", "die"}});
+    jobs.schedule_many<text>("mail", std::vector<text>(2'000, "x"));
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_completed == 2'000; }));
+    std::vector<text> all{"die"};
+    all.resize(16, "good");
+    auto const made = jobs.schedule_many<text>("mail", all);
+    ASSERT_TRUE(jobs.wait(made[0].id, 20s));
+    EXPECT_EQ(jobs.find(made[0].id)->state, job_state::failed) << "so often it was tried";
+    for (std::size_t i = 1; i != made.size(); ++i) {
+        auto const end = jobs.wait(made[i].id, 20s);
+        ASSERT_TRUE(end);
+        EXPECT_EQ(end->state, job_state::completed) << i << ": " << end->reason;
+    }
+}
 
 }  // namespace
 }  // namespace lockstep::test

@@ -213,6 +213,32 @@ TEST_P(job_single_contract, in_flows_wait_for_their_parents_first) {
     EXPECT_FALSE(was_crowded);
 }
 
+TEST_P(job_single_contract, that_are_put_off_come_in_time_when_the_one_before_them_was_stopped) {
+    start();
+    auto const first = schedule("first", single_policy::queue);
+    ASSERT_TRUE(has_begun("first"));
+    auto const second = schedule("second", single_policy::queue, {.delay = 1s});
+    EXPECT_TRUE(cancel(first.id));
+    open_all();
+    EXPECT_EQ(end_of(second.id).state, job_state::completed);
+}
+
+TEST_P(job_single_contract, that_are_cancelled_run_again_and_cancelled_while_they_stop_are_cancelled) {
+    start();
+    auto const job = schedule("first", single_policy::queue);
+    ASSERT_TRUE(has_begun("first"));
+    EXPECT_TRUE(cancel(job.id));
+    EXPECT_TRUE(requeue(job.id));
+    EXPECT_EQ(state(job.id), job_state::blocked) << "its worker has not stopped";
+    EXPECT_TRUE(cancel(job.id));
+    EXPECT_EQ(state(job.id), job_state::cancelled);
+    EXPECT_EQ(end_of(job.id).state, job_state::cancelled);
+    open_all();
+    auto const next = schedule("next", single_policy::queue);
+    EXPECT_EQ(end_of(next.id).state, job_state::completed);
+    EXPECT_EQ(state(job.id), job_state::cancelled);
+}
+
 TEST_P(job_single_contract, of_a_bad_kind_are_refused) {
     EXPECT_THROW(schedule("1", single_policy::queue, {.single = text(513, 'x')}), invalid_argument_error);
     EXPECT_THROW(schedule("1", single_policy::queue, {.key = "k"}), invalid_argument_error);

@@ -42,12 +42,12 @@ end
 
 -- Forgets what ended long ago, or before so many others. A few at a time, more than come between: those that cannot be forgotten yet are
 -- looked at again.
-local function trim(state, most, age)
+local function trim(state, most, age, at_once)
     local set = part(state)
-    local gone = call('ZRANGE', set, '-inf', now - age, 'BYSCORE', 'LIMIT', 0, 100)
+    local gone = call('ZRANGE', set, '-inf', now - age, 'BYSCORE', 'LIMIT', 0, at_once)
     if #gone == 0 then
         local extra = call('ZCARD', set) - most
-        if extra > 0 then gone = call('ZRANGE', set, 0, math.min(extra, 100) - 1) end
+        if extra > 0 then gone = call('ZRANGE', set, 0, math.min(extra, at_once) - 1) end
     end
     if #gone > 0 and call('EXISTS', part('links')) == 1 then gone = keep_awaited(state, gone) end
     if #gone == 0 then return end
@@ -56,9 +56,9 @@ local function trim(state, most, age)
     for _, name in ipairs({'records', 'results', 'trail', 'progress'}) do call('HDEL', part(name), unpack(gone)) end
 end
 
-function forget_old(keep)
+function forget_old(keep, at_once)
     local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
-    trim('completed', completed, age)
-    trim('failed', failed, failed_age)
-    trim('cancelled', failed, failed_age)
+    trim('completed', completed, age, at_once)
+    trim('failed', failed, failed_age, at_once)
+    trim('cancelled', failed, failed_age, at_once)
 end

@@ -31,9 +31,10 @@ local function is_stopping(id, generation)
     return true
 end
 
-local function end_job(state, id, text)
+-- is_sure: also if it was told to stop before, and run again since.
+local function end_job(state, id, text, is_sure)
     local is_linked = has_heirs or string.find(id, 'f', 1, true)
-    if is_linked and is_stopping(id) then return end
+    if is_linked and not is_sure and is_stopping(id) then return end
     local list = finished[state]
     list[#list + 1], list[#list + 2] = now, id
     stopped[#stopped + 1] = id
@@ -46,7 +47,7 @@ local forget_old  -- job_forget
 
 -- Writes what was gathered. keep: '<completed> <their age, ms> <failed and cancelled> <their age, ms>'. Its last step may fail, so it comes last.
 local function commit_jobs(keep)
-    local is_time = false  -- to forget some
+    local rounds = 0  -- of those that may be forgotten: one for 64 that ended
     for state, list in pairs(finished) do
         if #list > 0 then
             in_chunks('ZADD', part(state), list)
@@ -57,9 +58,9 @@ local function commit_jobs(keep)
     in_chunks('HSET', part('results'), outcomes)
     for what, n in pairs(tally) do
         local total = call('HINCRBY', part('stats'), what, n)
-        is_time = is_time or (finished[what] and total % 64 < n)
+        if finished[what] then rounds = rounds + math.floor(total / 64) - math.floor((total - n) / 64) end
     end
-    if is_time and keep then forget_old(keep) end
+    if rounds > 0 and keep then forget_old(keep, math.min(100 * rounds, 1500)) end
     if #stopped > 0 and call('EXISTS', part('waiters')) == 1 then
         for state, list in pairs(finished) do
             for i = 2, #list, 2 do

@@ -11,27 +11,40 @@ local function taken_before()
     return answer
 end
 
-local function take(want)
-    local found, used, first, listed = call('ZRANGE', ranked, 0, want, 'WITHSCORES'), {}, 1, 0
-    local function from_ranked(above)
-        while first < #found and #answer <= want and (not above or found[first + 1] + 0 < 0) do
-            used[#used + 1] = found[first]
-            answer[#answer + 1] = string.sub(found[first], 24)
-            first = first + 2
+-- ahead: so many more, unless one of them all was delivered before. What kills its worker would kill it with all that this one has in hand.
+local function take(want, ahead)
+    local most = want + (ahead or 0)
+    local found, entries = call('ZRANGE', ranked, 0, most, 'WITHSCORES'), nil
+    local used, first, listed
+    local function choose(count)
+        answer, used, first, listed = {''}, {}, 1, 0
+        local function from_ranked(above)
+            while first < #found and #answer <= count and (not above or found[first + 1] + 0 < 0) do
+                used[#used + 1] = found[first]
+                answer[#answer + 1] = string.sub(found[first], 24)
+                first = first + 2
+            end
+        end
+        from_ranked(true)
+        local rest = count + 1 - #answer
+        if rest > 0 then
+            entries = entries or call('LRANGE', ready, 0, rest)  -- and one more, to see whether there is one
+            left = #entries > rest
+            for i = 1, math.min(rest, #entries) do answer[#answer + 1] = entries[i] end
+            listed = math.min(rest, #entries)
+        else
+            left = call('EXISTS', ready) == 1
+        end
+        from_ranked(false)
+        left = left or first < #found
+    end
+    choose(most)
+    for i = 2, most > want and #answer or 1 do
+        if string.match(answer[i], '^%S+ (%d+)') % 1000000 > 0 then
+            choose(want)
+            break
         end
     end
-    from_ranked(true)
-    local rest = want + 1 - #answer
-    if rest > 0 then
-        local entries = call('LRANGE', ready, 0, rest)  -- and one more, to see whether there is one
-        left = #entries > rest
-        for i = 1, math.min(rest, #entries) do answer[#answer + 1] = entries[i] end
-        listed = math.min(rest, #entries)
-    else
-        left = call('EXISTS', ready) == 1
-    end
-    from_ranked(false)
-    left = left or first < #found
     if #answer == 1 then return end
     local kept, ends = {}, {}
     for i = 2, #answer do

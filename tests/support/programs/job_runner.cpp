@@ -7,6 +7,7 @@
 //     flow  handles nothing: waits for a line of its input, adds 1,000 jobs that follow one, and one that follows them, and says "added"
 //     fire  handles nothing: fires schedules. When it dies another one does so after <lease ms>
 //     log   appends 'begin <process> <payload>' and, after a moment, 'end ...' to the list "log"; the payload "hang" has no end but a stop
+//     die   returns, but for the payload "die", which kills it; a job that did so twice has failed
 // The end of its input ends it, in order.
 #include <lockstep/client.hpp>
 #include <lockstep/consumer.hpp>
@@ -55,9 +56,13 @@ int main(int count, char** arguments) try {
     bool const is_slow = mode == "return" || mode == "retry" || mode == "reject";
     std::chrono::milliseconds const lease{std::stol(arguments[3])};
     auto const takeover = std::max(lease, std::chrono::milliseconds{100});
-    lockstep::job_worker worker{client, arguments[2], {.concurrency = is_slow ? 1U : 4U, .lease = lease, .fires_crons = mode == "fire", .cron_takeover = takeover}};
+    lockstep::job_worker worker{client, arguments[2], {.concurrency = is_slow || mode == "die" ? 1U : 4U, .lease = lease, .max_crashes = mode == "die" ? 2 : 5, .fires_crons = mode == "fire", .cron_takeover = takeover}};
     std::mutex mutex;
     if (mode != "fire") worker.handle<std::string>("mail", [&](lockstep::job_context& job, std::string const& what) {
+        if (mode == "die") {
+            if (what == "die") ::_exit(1);
+            return what;
+        }
         if (mode == "log") {
             auto const who = std::to_string(::getpid()) + ' ' + what;
             client.command("RPUSH", "log", "begin " + who);
@@ -80,7 +85,7 @@ int main(int count, char** arguments) try {
     });
     worker.start();
     if (mode == "fire") std::cout << "ready" << std::endl;
-    if (mode == "run" || mode == "fire" || mode == "log") {
+    if (mode == "run" || mode == "fire" || mode == "log" || mode == "die") {
         std::string line;
         std::getline(std::cin, line);
     } else {

@@ -202,7 +202,10 @@ TEST_P(cron_contract, of_which_one_at_a_time_is_run_skip_queue_or_replace) {
         at_once -= is_queued;
     });
     runner.start();
-    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").waiting + jobs.counts("mail").blocked + jobs.counts("mail").running == 0; }));
+    ASSERT_TRUE(eventually([&] {
+        auto const now = jobs.counts("mail");
+        return now.waiting + now.blocked + now.running == 0;
+    }));
     runner.stop();
     EXPECT_EQ(runs["queue"], blocked + 1) << "one after the other";
     EXPECT_EQ(runs["skip"], 1);

@@ -40,20 +40,26 @@ local function keep_awaited(state, gone)
     return free
 end
 
--- Forgets what ended long ago, or before so many others. A few at a time, more than come between: those that cannot be forgotten yet are
--- looked at again.
-local function trim(state, most, age, at_once)
+-- Forgets some of what ended long ago, or before so many others. False: there are no more, or some cannot be forgotten yet. These are looked at again,
+-- so it is not worth going on.
+local function trim_some(state, most, age, at_once)
     local set = part(state)
     local gone = call('ZRANGE', set, '-inf', now - age, 'BYSCORE', 'LIMIT', 0, at_once)
     if #gone == 0 then
         local extra = call('ZCARD', set) - most
         if extra > 0 then gone = call('ZRANGE', set, 0, math.min(extra, at_once) - 1) end
     end
-    if #gone > 0 and call('EXISTS', part('links')) == 1 then gone = keep_awaited(state, gone) end
-    if #gone == 0 then return end
+    local count = #gone
+    if count > 0 and call('EXISTS', part('links')) == 1 then gone = keep_awaited(state, gone) end
+    if #gone == 0 then return false end
     call('ZREM', set, unpack(gone))
     if call('EXISTS', part('tags')) == 1 then untag(gone) end
     for _, name in ipairs({'records', 'results', 'trail', 'progress'}) do call('HDEL', part(name), unpack(gone)) end
+    return #gone == count and count == at_once
+end
+local function trim(state, most, age, at_once)
+    local left = 5
+    while left > 0 and trim_some(state, most, age, at_once) do left = left - 1 end
 end
 
 function forget_old(keep, at_once)

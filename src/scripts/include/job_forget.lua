@@ -58,7 +58,7 @@ local function trim_some(state, most, age, at_once)
     return #gone == count and count == at_once
 end
 local function trim(state, most, age, at_once)
-    local left = 5
+    local left = math.min(5, math.ceil(1500 / at_once))
     while left > 0 and trim_some(state, most, age, at_once) do left = left - 1 end
 end
 

@@ -53,7 +53,7 @@ std::string reason_of(errand_end const& how) {
 
 class shop {
 public:
-    shop(worker_words const& how, guard& watched, sigset_t const& mask) : how_(how), watched_(watched), mask_(mask) {}
+    shop(worker_words const& how, command_groups& all, sigset_t const& mask) : how_(how), all_(all), mask_(mask) {}
 
     std::string handle(trade const& of, job_context& job, std::string const& payload) const {
         errand what;
@@ -75,7 +75,8 @@ public:
             }
         };
         what.mask = mask_;
-        what.watched = &watched_;
+        what.among = &all_;
+        what.may_go_on = [&job] { return job.is_valid() && !job.stop_token().stop_requested(); };
         auto end = run_errand(std::move(what));
         if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0) {
             auto const why = reason_of(end);
@@ -88,7 +89,7 @@ public:
 
 private:
     worker_words const& how_;
-    guard& watched_;
+    command_groups& all_;
     sigset_t mask_;
 };
 
@@ -98,8 +99,9 @@ exit_code work(context const& all, worker_words const& how) {
     sigset_t before;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
     guard watched;  // before there are threads
-    shop const here{how, watched, before};
-    return interruptible([&](std::stop_token token) {
+    command_groups running{watched};
+    shop const here{how, running, before};
+    auto const run = [&](std::stop_token token) {
         auto by = all.connect("worker");
         job_client{by, how.name}.types(token);  // is there a server
         job_worker_options options{.concurrency = how.concurrency, .fires_crons = !how.no_crons};
@@ -119,7 +121,9 @@ exit_code work(context const& all, worker_words const& how) {
         worker.stop();
         if (all.verbose) all.note(fmt::format("{} completed, {} failed", worker.completed(), worker.failed()));
         return exit_code::ok;
-    });
+    };
+    // Stopped, we could not see a lease end: so nothing runs meanwhile.
+    return interruptible(run, {.pause = [&running](std::function<void()> const& stopped) { running.pause(stopped); }});
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "cli/errand.hpp"
 
+#include "cli/standard_error.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -116,12 +118,7 @@ private:
 class complaints {
 public:
     void hear(std::string_view bytes) {
-        for (std::size_t done = 0; done < bytes.size();) {  // it goes on to ours
-            auto const wrote = ::write(STDERR_FILENO, bytes.data() + done, bytes.size() - done);
-            if (wrote < 0 && errno == EINTR) continue;
-            if (wrote <= 0) break;
-            done += static_cast<std::size_t>(wrote);
-        }
+        say_to_standard_error(bytes);  // it goes on to ours, if somebody takes it: a lease is not to end unseen because nobody does
         for (char const c : bytes) {
             if (c == '\n') close_line();
             else if (line_.size() < longest_complaint) line_ += c;

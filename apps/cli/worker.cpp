@@ -135,7 +135,7 @@ void add_worker(CLI::App& command, context& all) {
         "The command is run by sh with the job's payload on its standard input, and LOCKSTEP_JOB_ID, LOCKSTEP_JOB_TYPE, LOCKSTEP_JOB_ATTEMPT\n"
         "and more in its environment. A line `progress: TEXT` of its output is progress; the rest is the job's result. It returns 0: the job is\n"
         "completed. 100: it has failed, and is not tried again. Else: this try has failed, and the last line of its standard error is why.\n"
-        "SIGTERM and SIGINT end it when the jobs that run have ended.");
+        "SIGTERM, SIGINT, SIGHUP and SIGQUIT end it when the jobs that run have ended.");
     add_name(command, how->name, "the jobs, as in `lockstep jobs`");
     command.add_option("--exec", how->commands, "handles jobs of a type with a command; may be given for several types")
         ->type_name("TYPE=COMMAND")

@@ -94,6 +94,29 @@ TEST_F(cli_worker, that_was_stopped_for_too_long_kills_its_commands) {
     ::kill(working, SIGKILL);
 }
 
+// A pipe that is full and that nobody reads.
+TEST_F(cli_worker, ends_commands_though_nobody_hears_what_they_say) {
+    auto const command = stubborn("echo some words of complaint >&2;");
+    for (text const how : {"", "--verbose"}) {
+        std::vector<text> more{"--exec", "job=" + command, "--grace", "100ms"};
+        if (!how.empty()) more.push_back(how);
+        auto working = worker_in("exec 2> >(exec sleep 60); dd if=/dev/zero bs=1 count=65536 >&2 status=none; exec \"$@\"", more);
+        auto const cancelled = jobs.schedule("job", text{}).id;
+        auto const first = pid_of("pid1");
+        ASSERT_GT(first, 1);
+        EXPECT_TRUE(jobs.cancel(cancelled));
+        EXPECT_TRUE(gone(first));
+        std::filesystem::remove(home.file("pid1"));
+        auto const slow = jobs.schedule("job", text{}, {.attempts = 1, .timeout = 300ms}).id;
+        auto const second = pid_of("pid1");
+        ASSERT_GT(second, 1);
+        EXPECT_TRUE(gone(second)) << "it took too long";
+        std::filesystem::remove(home.file("pid1"));
+        working.kill(SIGTERM);
+        EXPECT_EQ(working.wait()->code, 0);
+    }
+}
+
 // What throws here could be anything: there is no memory for a line, say.
 TEST_F(cli_worker, leaves_no_command_behind_when_something_throws) {
     lockstep::cli::guard watched;

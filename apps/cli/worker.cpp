@@ -16,6 +16,8 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace lockstep::cli {
 namespace {
@@ -51,6 +53,55 @@ std::string reason_of(errand_end const& how) {
     return fmt::format("it returned {}", WEXITSTATUS(how.status));
 }
 
+/// Tells the server of progress without waiting for it: who waits can't see the lease end. One report is under way at most; of those that come
+/// meanwhile the last one counts.
+class reporter : public std::enable_shared_from_this<reporter> {
+public:
+    explicit reporter(job_context const& job) : job_(job), stop_(job.stop_token()) {}
+
+    void tell(std::string text) {
+        {
+            std::lock_guard const guard{mutex_};
+            next_ = std::move(text);
+            if (std::exchange(is_busy_, true)) return;
+        }
+        send();
+    }
+    /// Returns when all is told, or need not be any more.
+    void finish() {
+        std::unique_lock guard{mutex_};
+        idle_.wait(guard, stop_, [this] { return !is_busy_; });
+    }
+
+private:
+    void send() {
+        while (auto text = next()) {
+            try {
+                auto telling = with_stop_token(job_.async_progress(std::move(*text)), stop_);
+                start(std::move(telling), [self = shared_from_this()](std::exception_ptr) { self->send(); });
+                return;
+            } catch (error const&) {
+                // It is told to stop if the job is not ours any more; one that can't be told is no reason to fail.
+            }
+        }
+    }
+    std::optional<std::string> next() {
+        std::lock_guard const guard{mutex_};
+        if (!next_) {
+            is_busy_ = false;
+            idle_.notify_all();
+        }
+        return std::exchange(next_, std::nullopt);
+    }
+
+    job_context job_;
+    std::stop_token stop_;
+    std::mutex mutex_;
+    std::condition_variable_any idle_;
+    std::optional<std::string> next_;
+    bool is_busy_ = false;
+};
+
 class shop {
 public:
     shop(worker_words const& how, command_groups& all, sigset_t const& mask) : how_(how), all_(all), mask_(mask) {}
@@ -67,17 +118,13 @@ public:
         what.input = payload;
         what.stop = job.stop_token();
         what.grace = how_.grace.value_or(5s);
-        what.on_progress = [&job](std::string text) {
-            try {
-                job.progress(std::move(text));
-            } catch (error const&) {
-                // It is told to stop if the job is not ours any more; one that can't be told is no reason to fail.
-            }
-        };
+        auto const progress = std::make_shared<reporter>(job);
+        what.on_progress = [progress](std::string text) { progress->tell(std::move(text)); };
         what.mask = mask_;
         what.among = &all_;
         what.may_go_on = [&job] { return job.is_valid() && !job.stop_token().stop_requested(); };
         auto end = run_errand(std::move(what));
+        progress->finish();  // before its end is told: then nobody may say more of it
         if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0) {
             auto const why = reason_of(end);
             if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == code_of_reject) throw reject(why);

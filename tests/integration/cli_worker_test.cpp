@@ -117,6 +117,26 @@ TEST_F(cli_worker, ends_commands_though_nobody_hears_what_they_say) {
     }
 }
 
+TEST_F(cli_worker, ends_commands_that_tell_of_progress_while_the_server_hangs) {
+    auto const command = stubborn("echo progress: more;");
+    auto working = worker({"--exec", "job=" + command, "--lease", "1s", "--grace", "50ms", "--server-wait", "2m"});
+    auto const id = jobs.schedule("job", text{}).id;
+    auto const pid = pid_of("pid1");
+    ASSERT_GT(pid, 1);
+    ASSERT_TRUE(eventually([&] { return jobs.find(id)->progress == "more"; }));
+    server.stop();
+    EXPECT_TRUE(gone(pid)) << "its lease has ended";
+    server.cont();
+}
+
+TEST_F(cli_worker, tells_the_last_of_much_progress) {
+    auto const command = script("job.sh", "for i in {1..2000}; do echo progress: $i; done; echo done");
+    auto working = worker({"--exec", "job=" + command});
+    auto const id = jobs.schedule("job", text{}).id;
+    EXPECT_EQ(jobs.wait(id, 20s)->result, "done");
+    EXPECT_EQ(jobs.find(id)->progress, "2000");
+}
+
 // What throws here could be anything: there is no memory for a line, say.
 TEST_F(cli_worker, leaves_no_command_behind_when_something_throws) {
     lockstep::cli::guard watched;

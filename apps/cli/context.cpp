@@ -1,16 +1,14 @@
 #include "cli/context.hpp"
 
 #include "base/utf8.hpp"
+#include "cli/standard_error.hpp"
 
 #include <lockstep/error.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
-#include <poll.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <system_error>
 
@@ -71,13 +69,6 @@ std::string as_text(boost::json::value value) {
     return boost::json::serialize(value);
 }
 
-/// Never fails and never waits: who supervises a command has more to do than to talk. What nobody takes is lost.
-void write_note(std::string_view text) noexcept {
-    pollfd ready{STDERR_FILENO, POLLOUT, 0};
-    if (::poll(&ready, 1, 0) <= 0 || (ready.revents & POLLOUT) == 0) return;
-    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
-}
-
 }  // namespace
 
 client context::connect(std::string_view name) const {
@@ -97,11 +88,11 @@ void context::print(std::string_view text) const {
 
 void context::print_json(boost::json::value const& value) const { print(as_text(value) + "\n"); }
 
-void context::note(std::string_view text) const noexcept { write_note(fmt::format("lockstep: {}\n", text)); }
+void context::note(std::string_view text) const noexcept { say_to_standard_error(fmt::format("lockstep: {}\n", text)); }
 
 void context::note(std::string_view text, boost::json::value const& value) const noexcept {
     if (json) {
-        write_note(as_text(value) + "\n");
+        say_to_standard_error(as_text(value) + "\n");
     } else {
         note(text);
     }

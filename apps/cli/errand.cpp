@@ -1,5 +1,7 @@
 #include "cli/errand.hpp"
 
+#include "cli/standard_error.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -116,12 +118,7 @@ private:
 class complaints {
 public:
     void hear(std::string_view bytes) {
-        for (std::size_t done = 0; done < bytes.size();) {  // it goes on to ours
-            auto const wrote = ::write(STDERR_FILENO, bytes.data() + done, bytes.size() - done);
-            if (wrote < 0 && errno == EINTR) continue;
-            if (wrote <= 0) break;
-            done += static_cast<std::size_t>(wrote);
-        }
+        say_to_standard_error(bytes);  // it goes on to ours, if somebody takes it: a lease is not to end unseen because nobody does
         for (char const c : bytes) {
             if (c == '\n') close_line();
             else if (line_.size() < longest_complaint) line_ += c;
@@ -152,7 +149,8 @@ public:
         auto err = make_pipe();
         bell_ = checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
         what_.what.streams = {to.read.get(), out.write.get(), err.write.get()};
-        group_ = launch(what_.what, nullptr, what_.mask, what_.watched->line());
+        command_groups::member command{*what_.among, what_.what, what_.mask, what_.may_go_on};
+        command_ = &command;
         in_ = std::move(to.write);
         out_ = std::move(out.read);
         err_ = std::move(err.read);
@@ -160,16 +158,14 @@ public:
         out.write.close();
         err.write.close();
         for (auto const* const one : {&in_, &out_, &err_}) do_not_wait(*one);
-        ended_ = descriptor{static_cast<int>(::syscall(SYS_pidfd_open, group_, 0))};  // the header of glibc 2.36 is not for C++
+        ended_ = descriptor{static_cast<int>(::syscall(SYS_pidfd_open, command.group(), 0))};  // the header of glibc 2.36 is not for C++
         std::stop_callback const stops{what_.stop, [this] { ring(); }};
-        while (!has_ended()) step();
+        while (!command.has_ended()) step();
         collect();
-        if (!told_to_stop_) ::kill(-group_, SIGKILL);  // what it left behind: nobody watches over it any more
-        int status = 0;
-        while (::waitpid(group_, &status, 0) < 0 && errno == EINTR) {
-        }
+        if (!told_to_stop_) command.signal(SIGKILL);  // what it left behind: nobody watches over it any more
+        int const status = command.reap();
         if (told_to_stop_) wait_for_the_others();
-        what_.watched->forget(group_);
+        command.over();
         return {status, said_.result(), said_.is_cut(), complained_.last()};
     }
 
@@ -184,19 +180,11 @@ private:
         std::uint64_t const one = 1;
         [[maybe_unused]] auto const written = ::write(bell_.get(), &one, sizeof one);
     }
-    /// It stays a zombie until its group is gone, so that its number is not somebody else's.
-    bool has_ended() const {
-        siginfo_t about{};
-        return ::waitid(P_PID, static_cast<id_t>(group_), &about, WEXITED | WNOHANG | WNOWAIT) == 0 && about.si_pid == group_;
-    }
 
     /// A shell ends at once, but the program that it runs may have something to put in order.
     void wait_for_the_others() {
-        while (::kill(-group_, 0) == 0) {
-            if (!kill_at_ || clock::now() >= *kill_at_) {
-                ::kill(-group_, SIGKILL);
-                return;
-            }
+        while (command_->has_others()) {
+            if (!kill_at_ || clock::now() >= *kill_at_) return command_->signal(SIGKILL);
             ::poll(nullptr, 0, 10);
             collect();
         }
@@ -212,12 +200,12 @@ private:
         collect();
         if (what_.stop.stop_requested() && !told_to_stop_) {
             told_to_stop_ = true;
-            ::kill(-group_, SIGTERM);
-            ::kill(-group_, SIGCONT);
+            command_->signal(SIGTERM);
+            command_->signal(SIGCONT);
             kill_at_ = clock::now() + what_.grace;
         }
         if (kill_at_ && clock::now() >= *kill_at_) {
-            ::kill(-group_, SIGKILL);
+            command_->signal(SIGKILL);
             kill_at_.reset();
         }
     }
@@ -240,7 +228,7 @@ private:
     }
 
     errand what_;
-    pid_t group_ = -1;
+    command_groups::member* command_ = nullptr;
     descriptor in_, out_, err_, ended_, bell_;
     listener said_;
     complaints complained_;

@@ -2,8 +2,7 @@
 
 // A program that handles one job: its payload on standard input, its result on standard output, what it complains of on standard error.
 
-#include "cli/child.hpp"
-#include "cli/guard.hpp"
+#include "cli/groups.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -21,8 +20,10 @@ struct errand {
     std::chrono::milliseconds grace{5'000};
     /// A line `progress: <text>` of its output; of several that come together the last one.
     std::function<void(std::string)> on_progress;
+    /// Asked when we were stopped, and it with us: false, and it is killed instead of continued.
+    std::function<bool()> may_go_on = [] { return true; };
     sigset_t mask{};
-    guard* watched = nullptr;
+    command_groups* among = nullptr;
 };
 
 struct errand_end {
@@ -32,8 +33,8 @@ struct errand_end {
     std::string complaint;  ///< the last line of its standard error
 };
 
-/// Runs it to its end, on this thread; what it leaves in its process group is killed. Its standard error goes on to ours. Throws `failure` and
-/// `std::system_error` where it can't be started.
+/// Runs it to its end, on this thread; what it leaves in its process group is killed, also when this throws. Its standard error goes on to ours. Throws
+/// `failure` and `std::system_error` where it can't be started.
 errand_end run_errand(errand what);
 
 }  // namespace lockstep::cli

@@ -13,7 +13,8 @@
 
 namespace lockstep::cli {
 
-exit_code interruptible(std::function<exit_code(std::stop_token)> const& work) {
+exit_code interruptible(std::function<exit_code(std::stop_token)> const& work, interruption_habits const& habits) {
+    std::function<void()> const suffer = [] { signals::suffer(SIGTSTP, false); };
     signals from;
     std::stop_source stop;
     std::atomic<int> by{0};
@@ -22,7 +23,7 @@ exit_code interruptible(std::function<exit_code(std::stop_token)> const& work) {
         std::array<pollfd, 2> ready{{{from.descriptor(), POLLIN, 0}, {over, POLLIN, 0}}};
         while (::poll(ready.data(), ready.size(), -1) < 0 || ready[1].revents == 0) {
             while (auto const number = from.next()) {
-                if (*number == SIGTSTP) signals::suffer(SIGTSTP, false);
+                if (*number == SIGTSTP) habits.pause ? habits.pause(suffer) : suffer();
                 if (*number != SIGTERM && *number != SIGINT && *number != SIGHUP && *number != SIGQUIT) continue;
                 by = *number;
                 stop.request_stop();

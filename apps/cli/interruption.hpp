@@ -10,8 +10,13 @@
 
 namespace lockstep::cli {
 
+struct interruption_habits {
+    /// At SIGTSTP; what it is given stops this process, and returns when it is continued.
+    std::function<void(std::function<void()> const&)> pause{};
+};
+
 /// Calls `work` with a token that trips at SIGINT, SIGTERM, SIGHUP and SIGQUIT. What such a signal ended returns 128+n. Make the client
 /// inside of `work`: signals must be blocked before its threads start.
-exit_code interruptible(std::function<exit_code(std::stop_token)> const& work);
+exit_code interruptible(std::function<exit_code(std::stop_token)> const& work, interruption_habits const& habits = {});
 
 }  // namespace lockstep::cli

@@ -116,7 +116,7 @@ exit_code run_program(int argc, char const* const* argv) {
         }
         set_log_hook([&all](log_level level, std::string_view text) {
             static constexpr char const* words[] = {"debug", "info", "warning", "error"};
-            if (all.verbose) fmt::print(stderr, "lockstep: {}: {}\n", words[static_cast<int>(level)], printable(text));
+            if (all.verbose) all.note(fmt::format("{}: {}", words[static_cast<int>(level)], printable(text)));  // who logs renews leases, too
         });
         auto const code = parse_and_run(std::move(arguments), all);
         set_log_hook({});

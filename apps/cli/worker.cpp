@@ -16,6 +16,8 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace lockstep::cli {
 namespace {
@@ -51,9 +53,58 @@ std::string reason_of(errand_end const& how) {
     return fmt::format("it returned {}", WEXITSTATUS(how.status));
 }
 
+/// Tells the server of progress without waiting for it: who waits can't see the lease end. One report is under way at most; of those that come
+/// meanwhile the last one counts.
+class reporter : public std::enable_shared_from_this<reporter> {
+public:
+    explicit reporter(job_context const& job) : job_(job), stop_(job.stop_token()) {}
+
+    void tell(std::string text) {
+        {
+            std::lock_guard const guard{mutex_};
+            next_ = std::move(text);
+            if (std::exchange(is_busy_, true)) return;
+        }
+        send();
+    }
+    /// Returns when all is told, or need not be any more.
+    void finish() {
+        std::unique_lock guard{mutex_};
+        idle_.wait(guard, stop_, [this] { return !is_busy_; });
+    }
+
+private:
+    void send() {
+        while (auto text = next()) {
+            try {
+                auto telling = with_stop_token(job_.async_progress(std::move(*text)), stop_);
+                start(std::move(telling), [self = shared_from_this()](std::exception_ptr) { self->send(); });
+                return;
+            } catch (error const&) {
+                // It is told to stop if the job is not ours any more; one that can't be told is no reason to fail.
+            }
+        }
+    }
+    std::optional<std::string> next() {
+        std::lock_guard const guard{mutex_};
+        if (!next_) {
+            is_busy_ = false;
+            idle_.notify_all();
+        }
+        return std::exchange(next_, std::nullopt);
+    }
+
+    job_context job_;
+    std::stop_token stop_;
+    std::mutex mutex_;
+    std::condition_variable_any idle_;
+    std::optional<std::string> next_;
+    bool is_busy_ = false;
+};
+
 class shop {
 public:
-    shop(worker_words const& how, guard& watched, sigset_t const& mask) : how_(how), watched_(watched), mask_(mask) {}
+    shop(worker_words const& how, command_groups& all, sigset_t const& mask) : how_(how), all_(all), mask_(mask) {}
 
     std::string handle(trade const& of, job_context& job, std::string const& payload) const {
         errand what;
@@ -67,16 +118,13 @@ public:
         what.input = payload;
         what.stop = job.stop_token();
         what.grace = how_.grace.value_or(5s);
-        what.on_progress = [&job](std::string text) {
-            try {
-                job.progress(std::move(text));
-            } catch (error const&) {
-                // It is told to stop if the job is not ours any more; one that can't be told is no reason to fail.
-            }
-        };
+        auto const progress = std::make_shared<reporter>(job);
+        what.on_progress = [progress](std::string text) { progress->tell(std::move(text)); };
         what.mask = mask_;
-        what.watched = &watched_;
+        what.among = &all_;
+        what.may_go_on = [&job] { return job.is_valid() && !job.stop_token().stop_requested(); };
         auto end = run_errand(std::move(what));
+        progress->finish();  // before its end is told: then nobody may say more of it
         if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0) {
             auto const why = reason_of(end);
             if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == code_of_reject) throw reject(why);
@@ -88,7 +136,7 @@ public:
 
 private:
     worker_words const& how_;
-    guard& watched_;
+    command_groups& all_;
     sigset_t mask_;
 };
 
@@ -98,8 +146,9 @@ exit_code work(context const& all, worker_words const& how) {
     sigset_t before;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
     guard watched;  // before there are threads
-    shop const here{how, watched, before};
-    return interruptible([&](std::stop_token token) {
+    command_groups running{watched};
+    shop const here{how, running, before};
+    auto const run = [&](std::stop_token token) {
         auto by = all.connect("worker");
         job_client{by, how.name}.types(token);  // is there a server
         job_worker_options options{.concurrency = how.concurrency, .fires_crons = !how.no_crons};
@@ -119,7 +168,9 @@ exit_code work(context const& all, worker_words const& how) {
         worker.stop();
         if (all.verbose) all.note(fmt::format("{} completed, {} failed", worker.completed(), worker.failed()));
         return exit_code::ok;
-    });
+    };
+    // Stopped, we could not see a lease end: so nothing runs meanwhile.
+    return interruptible(run, {.pause = [&running](std::function<void()> const& stopped) { running.pause(stopped); }});
 }
 
 }  // namespace
@@ -131,7 +182,7 @@ void add_worker(CLI::App& command, context& all) {
         "The command is run by sh with the job's payload on its standard input, and LOCKSTEP_JOB_ID, LOCKSTEP_JOB_TYPE, LOCKSTEP_JOB_ATTEMPT\n"
         "and more in its environment. A line `progress: TEXT` of its output is progress; the rest is the job's result. It returns 0: the job is\n"
         "completed. 100: it has failed, and is not tried again. Else: this try has failed, and the last line of its standard error is why.\n"
-        "SIGTERM and SIGINT end it when the jobs that run have ended.");
+        "SIGTERM, SIGINT, SIGHUP and SIGQUIT end it when the jobs that run have ended.");
     add_name(command, how->name, "the jobs, as in `lockstep jobs`");
     command.add_option("--exec", how->commands, "handles jobs of a type with a command; may be given for several types")
         ->type_name("TYPE=COMMAND")

@@ -1,0 +1,163 @@
+// `lockstep worker` when something goes wrong: no command of it goes on without its lease, nor is left behind.
+
+#include "cli/errand.hpp"
+#include "cli_support.hpp"
+
+#include <lockstep/job_client.hpp>
+
+#include <csignal>
+#include <stdexcept>
+
+namespace lockstep::test {
+namespace {
+
+using testing::HasSubstr;
+using text = std::string;
+
+class cli_worker : public cli {
+protected:
+    std::vector<text> words(std::vector<text> const& more) const {
+        auto all = line({"worker", "shop"});
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+    }
+    child_process worker(std::vector<text> const& more) const { return child_process{words(more)}; }
+    // Run by a shell, which does something about its descriptors, or has it as a job.
+    child_process worker_in(text const& shell_script, std::vector<text> const& more) const {
+        std::vector<text> all{"bash", "-c", shell_script, "bash"};
+        for (auto const& word : words(more)) all.push_back(word);
+        return child_process{all};
+    }
+    text script(text const& name, text const& body) const {
+        auto const path = home.file(name);
+        std::ofstream{path} << body;
+        return "bash " + path;  // dash uses vfork: stopped in the midst of that, it is not seen to be
+    }
+    // Says which it is, then goes on for ever, whatever TERM says.
+    text stubborn(text const& more = {}) const {
+        return script("stubborn.sh", "trap 'echo > " + home.file("term") + "' TERM\necho $$ > " + home.file("new") + "\nmv " + home.file("new") + " " +
+                                         home.file("pid") + "$LOCKSTEP_JOB_DELIVERY\nwhile :; do " + more + " sleep 0.02; done\n");
+    }
+    pid_t pid_of(text const& file) const {
+        auto const path = home.file(file);
+        if (!eventually([&] { return std::filesystem::exists(path); })) return 0;
+        return static_cast<pid_t>(std::stol(file_content(path)));
+    }
+    static text state(pid_t of) {
+        auto const about = file_content("/proc/" + std::to_string(of) + "/stat");
+        return about.empty() ? "gone" : about.substr(about.rfind(')') + 2, 1);
+    }
+    static bool gone(pid_t of) {
+        return eventually([of] { return !process_alive(of); });
+    }
+
+    client by{server.url()};
+    job_client jobs{by, "shop"};
+};
+
+// As a job of a shell: a group with nobody above it can't be stopped this way.
+TEST_F(cli_worker, stops_and_goes_on_together_with_its_commands) {
+    auto const command = stubborn();
+    auto shell = worker_in("set -m; \"$@\" & echo $!; read -r", {"--exec", "job=" + command, "--lease", "1m"});
+    auto const working = std::stoi(shell.read_line().value_or("0"));
+    ASSERT_GT(working, 1);
+    jobs.schedule("job", text{});
+    auto const pid = pid_of("pid1");
+    ASSERT_GT(pid, 1);
+    ::kill(working, SIGTSTP);
+    EXPECT_TRUE(eventually([&] { return state(pid) == "T" && state(working) == "T"; }));
+    ::kill(working, SIGCONT);
+    EXPECT_TRUE(eventually([&] { return state(pid) != "T"; }));
+    EXPECT_TRUE(process_alive(pid)) << "its lease had not ended";
+    ::kill(working, SIGKILL);
+    EXPECT_TRUE(gone(pid));
+}
+
+TEST_F(cli_worker, that_was_stopped_for_too_long_kills_its_commands) {
+    auto const command = stubborn();
+    std::vector<text> const how{"--exec", "job=" + command, "--lease", "500ms"};
+    auto shell = worker_in("set -m; \"$@\" & echo $!; read -r", how);
+    auto const working = std::stoi(shell.read_line().value_or("0"));
+    ASSERT_GT(working, 1);
+    jobs.schedule("job", text{});
+    auto const pid = pid_of("pid1");
+    ASSERT_GT(pid, 1);
+    ::kill(working, SIGTSTP);
+    ASSERT_TRUE(eventually([&] { return state(working) == "T"; }));
+    EXPECT_TRUE(eventually([&] { return state(pid) == "T"; })) << "it would run on without its lease";
+    auto other = worker(how);
+    EXPECT_GT(pid_of("pid2"), 1) << "it is run again";
+    EXPECT_EQ(state(pid), "T");
+    ::kill(working, SIGCONT);
+    EXPECT_TRUE(gone(pid));
+    EXPECT_FALSE(std::filesystem::exists(home.file("term"))) << "not continued for a moment";
+    ::kill(working, SIGKILL);
+}
+
+// A pipe that is full and that nobody reads.
+TEST_F(cli_worker, ends_commands_though_nobody_hears_what_they_say) {
+    auto const command = stubborn("echo some words of complaint >&2;");
+    for (text const how : {"", "--verbose"}) {
+        std::vector<text> more{"--exec", "job=" + command, "--grace", "100ms"};
+        if (!how.empty()) more.push_back(how);
+        auto working = worker_in("exec 2> >(exec sleep 60); dd if=/dev/zero bs=1 count=65536 >&2 status=none; exec \"$@\"", more);
+        auto const cancelled = jobs.schedule("job", text{}).id;
+        auto const first = pid_of("pid1");
+        ASSERT_GT(first, 1);
+        EXPECT_TRUE(jobs.cancel(cancelled));
+        EXPECT_TRUE(gone(first));
+        std::filesystem::remove(home.file("pid1"));
+        auto const slow = jobs.schedule("job", text{}, {.attempts = 1, .timeout = 300ms}).id;
+        auto const second = pid_of("pid1");
+        ASSERT_GT(second, 1);
+        EXPECT_TRUE(gone(second)) << "it took too long";
+        std::filesystem::remove(home.file("pid1"));
+        working.kill(SIGTERM);
+        EXPECT_EQ(working.wait()->code, 0);
+    }
+}
+
+TEST_F(cli_worker, ends_commands_that_tell_of_progress_while_the_server_hangs) {
+    auto const command = stubborn("echo progress: more;");
+    auto working = worker({"--exec", "job=" + command, "--lease", "1s", "--grace", "50ms", "--server-wait", "2m"});
+    auto const id = jobs.schedule("job", text{}).id;
+    auto const pid = pid_of("pid1");
+    ASSERT_GT(pid, 1);
+    ASSERT_TRUE(eventually([&] { return jobs.find(id)->progress == "more"; }));
+    server.stop();
+    EXPECT_TRUE(gone(pid)) << "its lease has ended";
+    server.cont();
+}
+
+TEST_F(cli_worker, tells_the_last_of_much_progress) {
+    auto const command = script("job.sh", "for i in {1..2000}; do echo progress: $i; done; echo done");
+    auto working = worker({"--exec", "job=" + command});
+    auto const id = jobs.schedule("job", text{}).id;
+    EXPECT_EQ(jobs.wait(id, 20s)->result, "done");
+    EXPECT_EQ(jobs.find(id)->progress, "2000");
+}
+
+// What throws here could be anything: there is no memory for a line, say.
+TEST_F(cli_worker, leaves_no_command_behind_when_something_throws) {
+    lockstep::cli::guard watched;
+    lockstep::cli::command_groups running{watched};
+    sigset_t mask;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    pid_t helper = 0;
+    pid_t shell = 0;
+    lockstep::cli::errand what;
+    what.what = {.path = "/bin/sh", .words = {"sh", "-c", "sleep 1000 & echo progress: $! $$; wait"}};
+    what.mask = mask;
+    what.among = &running;
+    what.on_progress = [&](text const& said) {
+        std::istringstream{said} >> helper >> shell;
+        throw std::runtime_error("no memory, say");
+    };
+    EXPECT_THROW(run_errand(what), std::runtime_error);
+    ASSERT_GT(helper, 1);
+    EXPECT_TRUE(gone(helper));
+    EXPECT_EQ(state(shell), "gone") << "it was waited for";
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -77,6 +78,19 @@ TEST_F(dashboard_server, looks_once_for_all_probes_of_a_moment) {
     auto const one = commands() - before;
     for (int i = 0; i < 100; ++i) EXPECT_EQ(get(port(), "/healthz").status, 200);
     EXPECT_LT(commands() - before, 30 * one) << "some more when that took seconds";
+}
+
+TEST_F(dashboard_server, costs_redis_no_more_than_some_times_as_much_when_names_are_as_long_as_they_may_be) {
+    auto const cost = [&](std::size_t length) {
+        std::vector<lease> held;
+        for (int i = 100; i < 400; ++i) held.push_back(mutex{worker, std::string(length, 'x') + std::to_string(i)}.acquire());
+        auto const used = [&] { return std::stod(redis.info("used_cpu_user")); };  // which other programs do not make longer
+        auto const before = used();
+        for (int i = 0; i < 20; ++i) EXPECT_EQ(eye.snapshot().holds.size(), held.size());
+        return used() - before;
+    };
+    auto const little = std::max(cost(1), 0.01);  // how exact it is counted
+    EXPECT_LT(cost(500), 5 * little);
 }
 
 TEST_F(dashboard_server, writes_down_whose_process_it_was_when_nobody_said) {

@@ -34,7 +34,7 @@ if sequence == known then return {record, 1} end
 --#include queue_enter
 in_chunks('HSET', part('records'), records)
 if has_tags then tag_all(key, records) end
-if not was[2] then call('ZADD', KEYS[11], 0, string.match(key, '[^:]+$')) end
+if not was[2] then call('ZADD', KEYS[11], 0, string.match(key, '^.*:(.*)$')) end
 --#include queue_offer
 --#include queue_entered
 add_up('added', #records / 2)

@@ -8,16 +8,26 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 
 namespace lockstep::cli {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// One wish may come as two signals: timeout(1) sends its to the program, and then to the group.
+constexpr std::chrono::milliseconds same_wish{500};
+
+}  // namespace
 
 exit_code interruptible(std::function<exit_code(std::stop_token)> const& work, interruption_habits const& habits) {
     std::function<void()> const suffer = [] { signals::suffer(SIGTSTP, false); };
     signals from;
     std::stop_source stop;
     std::atomic<int> by{0};
+    clock::time_point since;
     int const over = ::eventfd(0, EFD_CLOEXEC);
     std::thread watching{[&] {
         std::array<pollfd, 2> ready{{{from.descriptor(), POLLIN, 0}, {over, POLLIN, 0}}};
@@ -25,8 +35,13 @@ exit_code interruptible(std::function<exit_code(std::stop_token)> const& work, i
             while (auto const number = from.next()) {
                 if (*number == SIGTSTP) habits.pause ? habits.pause(suffer) : suffer();
                 if (*number != SIGTERM && *number != SIGINT && *number != SIGHUP && *number != SIGQUIT) continue;
-                by = *number;
-                stop.request_stop();
+                if (by == 0) {
+                    by = *number;
+                    since = clock::now();
+                    stop.request_stop();
+                } else if (habits.hurry && *number != SIGHUP && clock::now() - since > same_wish) {
+                    habits.hurry(*number);
+                }
             }
         }
     }};

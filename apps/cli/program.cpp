@@ -5,7 +5,9 @@
 
 #include <lockstep/log.hpp>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -101,9 +103,19 @@ exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
     return exit_code::usage;
 }
 
+/// Where standard input, output or error was closed (`<&-`), what is opened next would take its number, and what others read and write there would
+/// be ours. As before, reading from it or writing to it fails, and a command finds it closed.
+void occupy_closed_descriptors() noexcept {
+    for (int const one : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(one, F_GETFD) >= 0) continue;
+        [[maybe_unused]] int const taken = ::open("/dev/null", (one == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    }
+}
+
 }  // namespace
 
 exit_code run_program(int argc, char const* const* argv) {
+    occupy_closed_descriptors();
     context all;
     try {
         std::vector<std::string> arguments{argv + std::min(argc, 1), argv + argc};

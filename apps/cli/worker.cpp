@@ -10,10 +10,13 @@
 #include <lockstep/job_client.hpp>
 #include <lockstep/job_worker.hpp>
 
+#include <boost/json.hpp>
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <condition_variable>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +28,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int code_of_reject = 100;
+constexpr std::chrono::milliseconds usual_grace = 5s;
 
 struct worker_words {
     std::string name;
@@ -32,6 +36,11 @@ struct worker_words {
     std::size_t concurrency = 1;
     std::optional<std::chrono::milliseconds> lease{}, grace{};
     bool no_crons = false;
+
+    std::chrono::milliseconds lease_time() const { return lease.value_or(job_worker_options{}.lease); }
+    /// Without a wish of the user's it ends before the job can be somebody else's: a tenth of the lease is left when it counts as lost here, some of
+    /// which is for hearing of it and for the killing.
+    std::chrono::milliseconds grace_time() const { return grace.value_or(std::min<std::chrono::milliseconds>(usual_grace, lease_time() / 10 * 9 / 10)); }
 };
 
 struct trade {
@@ -106,7 +115,8 @@ class shop {
 public:
     shop(worker_words const& how, command_groups& all, sigset_t const& mask) : how_(how), all_(all), mask_(mask) {}
 
-    std::string handle(trade const& of, job_context& job, std::string const& payload) const {
+    std::string handle(trade const& of, job_context& job, std::string const& payload) {
+        remember(job);
         errand what;
         what.what = {.path = "/bin/sh", .words = {"sh", "-c", of.command}, .added = {{"LOCKSTEP_NAME", how_.name}}};
         auto& added = what.what.added;
@@ -117,7 +127,7 @@ public:
         if (job.due() != std::chrono::system_clock::time_point{}) added.emplace_back("LOCKSTEP_JOB_DUE", std::to_string(job.due().time_since_epoch() / 1s));
         what.input = payload;
         what.stop = job.stop_token();
-        what.grace = how_.grace.value_or(5s);
+        what.grace = how_.grace_time();
         auto const progress = std::make_shared<reporter>(job);
         what.on_progress = [progress](std::string text) { progress->tell(std::move(text)); };
         what.mask = mask_;
@@ -134,11 +144,44 @@ public:
         return std::move(end.output);
     }
 
+    /// Jobs that are ours still: their command runs, or the server has not answered yet to what became of it.
+    std::vector<std::string> open_jobs() {
+        std::lock_guard const guard{mutex_};
+        std::erase_if(begun_, [](job_context const& one) { return !one.is_valid(); });
+        std::vector<std::string> ids;
+        for (auto const& one : begun_) ids.push_back(one.id());
+        return ids;
+    }
+    void forget_all() noexcept {
+        std::lock_guard const guard{mutex_};
+        begun_.clear();
+    }
+
 private:
+    void remember(job_context const& job) {
+        std::lock_guard const guard{mutex_};
+        std::erase_if(begun_, [](job_context const& one) { return !one.is_valid(); });
+        begun_.push_back(job);
+    }
+
     worker_words const& how_;
     command_groups& all_;
     sigset_t mask_;
+    std::mutex mutex_;
+    std::vector<job_context> begun_;
 };
+
+/// Somebody does not want to wait for the end of commands, or for a server that does not answer.
+[[noreturn]] void end_at_once(context const& all, shop& here, command_groups& running, int number) {
+    auto const open = here.open_jobs();
+    auto const killed = running.end();
+    auto text = fmt::format("ended at once by a second signal: {} commands were killed", killed);
+    if (!open.empty()) text += fmt::format("; the server was not told what became of {}: run again when their leases have ended", fmt::join(open, ", "));
+    boost::json::array ids;
+    for (auto const& one : open) ids.emplace_back(one);
+    all.note(text, boost::json::object{{"event", "ended"}, {"killed", killed}, {"not_told", std::move(ids)}});
+    std::_Exit(static_cast<int>(exit_code::signalled) + number);
+}
 
 exit_code work(context const& all, worker_words const& how) {
     std::vector<trade> trades;
@@ -147,12 +190,15 @@ exit_code work(context const& all, worker_words const& how) {
     ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
     guard watched;  // before there are threads
     command_groups running{watched};
-    shop const here{how, running, before};
+    shop here{how, running, before};
     auto const run = [&](std::stop_token token) {
         auto by = all.connect("worker");
         job_client{by, how.name}.types(token);  // is there a server
-        job_worker_options options{.concurrency = how.concurrency, .fires_crons = !how.no_crons};
-        if (how.lease) options.lease = *how.lease;
+        job_worker_options const options{.concurrency = how.concurrency, .lease = how.lease_time(), .fires_crons = !how.no_crons};
+        struct cleared {
+            shop& what;
+            ~cleared() { what.forget_all(); }
+        } const before_the_client_goes{here};
         job_worker worker{by, how.name, options};
         for (auto const& one : trades) {
             worker.handle<std::string>(one.type, [&here, &one](job_context& job, std::string const& payload) { return here.handle(one, job, payload); });
@@ -166,11 +212,12 @@ exit_code work(context const& all, worker_words const& how) {
         }
         if (all.verbose) all.note("told to end: finishes what runs");
         worker.stop();
-        if (all.verbose) all.note(fmt::format("{} completed, {} failed", worker.completed(), worker.failed()));
+        if (all.verbose) all.note(fmt::format("commands: {} succeeded, {} failed", worker.completed(), worker.failed()));
         return exit_code::ok;
     };
     // Stopped, we could not see a lease end: so nothing runs meanwhile.
-    return interruptible(run, {.pause = [&running](std::function<void()> const& stopped) { running.pause(stopped); }});
+    return interruptible(run, {.pause = [&](std::function<void()> const& stopped) { running.pause(stopped); },
+                               .hurry = [&](int number) { end_at_once(all, here, running, number); }});
 }
 
 }  // namespace
@@ -182,7 +229,7 @@ void add_worker(CLI::App& command, context& all) {
         "The command is run by sh with the job's payload on its standard input, and LOCKSTEP_JOB_ID, LOCKSTEP_JOB_TYPE, LOCKSTEP_JOB_ATTEMPT\n"
         "and more in its environment. A line `progress: TEXT` of its output is progress; the rest is the job's result. It returns 0: the job is\n"
         "completed. 100: it has failed, and is not tried again. Else: this try has failed, and the last line of its standard error is why.\n"
-        "SIGTERM, SIGINT, SIGHUP and SIGQUIT end it when the jobs that run have ended.");
+        "SIGTERM, SIGINT, SIGHUP and SIGQUIT end it when the jobs that run have ended; a second one at once.");
     add_name(command, how->name, "the jobs, as in `lockstep jobs`");
     command.add_option("--exec", how->commands, "handles jobs of a type with a command; may be given for several types")
         ->type_name("TYPE=COMMAND")
@@ -191,7 +238,7 @@ void add_worker(CLI::App& command, context& all) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command.add_option("--concurrency", how->concurrency, "how many jobs at once [1]")->type_name("N")->check(CLI::Range(1, 1000));
     add_duration(command, "--lease", how->lease, "if this machine dies, its jobs are run elsewhere after this time [30s]");
-    add_duration(command, "--grace", how->grace, "from SIGTERM to SIGKILL for the command of a job that was cancelled, lost, or took too long [5s]");
+    add_duration(command, "--grace", how->grace, "from SIGTERM to SIGKILL for the command of a job that was cancelled, lost, or took too long [5s, 9% of the lease at most]");
     command.add_flag("--no-crons", how->no_crons, "leave it to others to fire schedules");
     command.callback([how, &all] { all.action = [how, &all] { return work(all, *how); }; });
 }

@@ -6,6 +6,7 @@
 #include <lockstep/job_client.hpp>
 
 #include <csignal>
+#include <optional>
 #include <stdexcept>
 
 namespace lockstep::test {
@@ -42,6 +43,16 @@ protected:
         auto const path = home.file(file);
         if (!eventually([&] { return std::filesystem::exists(path); })) return 0;
         return static_cast<pid_t>(std::stol(file_content(path)));
+    }
+    // The second signal, as often as it takes: one that comes right behind the first may be the same wish.
+    static std::optional<exit_status> end_by(child_process& working, int signal) {
+        std::optional<exit_status> end;
+        EXPECT_TRUE(eventually([&] {
+            working.kill(signal);
+            end = working.wait(50ms);
+            return end.has_value();
+        }));
+        return end;
     }
     static text state(pid_t of) {
         auto const about = file_content("/proc/" + std::to_string(of) + "/stat");
@@ -135,6 +146,79 @@ TEST_F(cli_worker, tells_the_last_of_much_progress) {
     auto const id = jobs.schedule("job", text{}).id;
     EXPECT_EQ(jobs.wait(id, 20s)->result, "done");
     EXPECT_EQ(jobs.find(id)->progress, "2000");
+}
+
+TEST_F(cli_worker, kills_a_command_before_its_lost_job_can_be_run_elsewhere) {
+    auto const command = stubborn();
+    auto working = worker({"--exec", "job=" + command, "--lease", "2s"});
+    jobs.schedule("job", text{});
+    auto const pid = pid_of("pid1");
+    ASSERT_GT(pid, 1);
+    server.stop();
+    ASSERT_TRUE(eventually([&] { return std::filesystem::exists(home.file("term")); }));
+    auto const told = std::chrono::steady_clock::now();
+    EXPECT_TRUE(gone(pid));
+    EXPECT_LT(std::chrono::steady_clock::now() - told, 4s) << "180 ms, and not the usual 5 s";
+    server.cont();
+}
+
+TEST_F(cli_worker, works_with_all_its_descriptors_closed) {
+    auto const command = script("job.sh", "for i in {1..100}; do echo complaint $i >&2; done; exec cat");
+    auto const helper = script("helper.sh", "sleep 1000 & echo $! > " + home.file("new") + "; mv " + home.file("new") + " " + home.file("pid") + "; wait");
+    for (text const closed : {"<&- 2>&-", "<&- >&- 2>&-", "2>&-", "<&-"}) {
+        auto shell = worker_in("\"$@\" " + closed + " & echo $!; wait", {"--exec", "job=" + command, "--exec", "helper=" + helper});
+        auto const working = std::stoi(shell.read_line().value_or("0"));
+        ASSERT_GT(working, 1);
+        for (int i = 0; i != 3; ++i) {
+            auto const end = jobs.wait(jobs.schedule("job", text{"hello"}).id, 10s);
+            ASSERT_TRUE(end) << closed;
+            EXPECT_EQ(end->result, "hello") << closed;
+        }
+        jobs.schedule("helper", text{});
+        auto const pid = pid_of("pid");
+        ASSERT_GT(pid, 1);
+        ::kill(working, SIGKILL);
+        EXPECT_TRUE(gone(pid)) << "the guard was told rightly: " << closed;
+        std::filesystem::remove(home.file("pid"));
+    }
+}
+
+TEST_F(cli_worker, kills_its_commands_and_ends_at_a_second_signal) {
+    auto const command = stubborn();
+    auto working = worker({"--exec", "job=" + command, "--exec", "other=true"});
+    auto const id = jobs.schedule("job", text{}).id;
+    auto const pid = pid_of("pid1");
+    ASSERT_GT(pid, 1);
+    working.kill(SIGHUP);  // the first one
+    auto const end = end_by(working, SIGTERM);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->code, 128 + SIGTERM);
+    EXPECT_TRUE(gone(pid));
+    auto const said = working.read_line().value_or("");
+    EXPECT_THAT(said, HasSubstr("1 commands were killed"));
+    EXPECT_THAT(said, HasSubstr("not told what became of " + id));
+}
+
+TEST_F(cli_worker, ends_at_a_second_signal_while_the_server_hangs) {
+    auto const command = script("job.sh", "echo $$ > " + home.file("new") + "; mv " + home.file("new") + " " + home.file("pid") + "\nwhile [ ! -e " +
+                                              home.file("go") + " ]; do sleep 0.02; done\necho done\n");
+    auto working = worker({"--verbose", "--server-wait", "2m", "--exec", "job=" + command, "--lease", "2m"});
+    auto const id = jobs.schedule("job", text{}).id;
+    auto const pid = pid_of("pid");
+    ASSERT_GT(pid, 1);
+    server.stop();
+    std::ofstream{home.file("go")} << "go";
+    ASSERT_TRUE(gone(pid));
+    working.kill(SIGTERM);
+    EXPECT_FALSE(working.wait(100ms)) << "it wants to tell what became of the job";
+    auto const end = end_by(working, SIGINT);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->code, 128 + SIGINT);
+    text said;
+    while (auto const next = working.read_line()) said += *next + "\n";
+    EXPECT_THAT(said, HasSubstr("the server was not told what became of " + id));
+    EXPECT_THAT(said, testing::Not(HasSubstr("succeeded")));
+    server.cont();
 }
 
 // What throws here could be anything: there is no memory for a line, say.

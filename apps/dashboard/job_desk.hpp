@@ -1,8 +1,8 @@
 // What the dashboard knows of jobs: which there are, how many are in which state, how fast they are done; and what it does to them.
 //
 // Counts of all queues are read at most once a second, however many pages ask: who asks meanwhile gets the same answer, or the same failure. A job, or
-// a list of jobs, is read when it is asked for. No lock is held while Redis is asked, so that who needs nothing from it never waits. Calls that
-// ask it may block, and may throw. From any thread.
+// a list of jobs, is read when it is asked for. No lock is held while Redis is asked, so that who needs nothing from it does not wait for that.
+// Calls that ask it may block, and may throw. From any thread.
 #pragma once
 
 #include "dashboard/job_names.hpp"

@@ -127,7 +127,10 @@ std::shared_ptr<found_names const> job_names::last() {
         start(std::move(work), [](std::exception_ptr) {});  // on the client's I/O thread
         lock.lock();
     }
-    if (of.found) return of.found;
+    if (of.found) {
+        if (of.found->names.empty() && of.failure) std::rethrow_exception(of.failure);  // who asks for counts would not hear of it from these
+        return of.found;
+    }
     of.ended.wait_until(lock, of.begun + patience, [&] { return !of.is_running; });
     if (of.found) return of.found;
     if (!of.is_running && of.failure) std::rethrow_exception(of.failure);

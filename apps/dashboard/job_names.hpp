@@ -22,7 +22,7 @@ public:
     job_names(client& by, std::size_t most);
 
     // Those that were found last; a search begins if it is time for one, and nobody waits for that. Only before the first was done it waits, until
-    // two seconds after that began: then it throws unavailable_error, or what went wrong.
+    // two seconds after that began: then it throws unavailable_error. Where nothing is known, it throws what went wrong.
     std::shared_ptr<found_names const> last();
 
 private:

@@ -249,6 +249,16 @@ TEST_F(dashboard_jobs, says_so_when_redis_is_away_and_goes_on_when_it_is_back) {
     EXPECT_TRUE(eventually([&] { return status("") == 200; }, 30s));
 }
 
+TEST_F(dashboard_jobs, says_so_when_redis_is_away_also_where_there_are_no_jobs) {
+    start();
+    EXPECT_TRUE(ask("").at("queues").as_array().empty());
+    redis.kill9();
+    EXPECT_TRUE(eventually([&] { return status("") == 503; }, 30s));
+    EXPECT_EQ(status("/crons"), 503);
+    redis.restart();
+    EXPECT_TRUE(eventually([&] { return status("") == 200; }, 30s));
+}
+
 TEST_F(dashboard_jobs, lets_all_who_ask_while_redis_is_away_wait_for_one_answer) {
     jobs.schedule("mail", text{"one"});
     start();

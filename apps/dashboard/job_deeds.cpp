@@ -44,7 +44,7 @@ bool job_desk::act(job_deed deed, std::string const& name, job_info const& which
         bool const is_done = is_retry ? of.requeue(which.id) : of.cancel(which.id);
         close(to, entry, is_done ? "done" : "gone");
         std::lock_guard const lock{mutex_};
-        seen_.reset();  // who did it wants to see it
+        last_.reset();  // who did it wants to see it, and one that is being made may have missed it
         return is_done;
     } catch (error const&) {
         close(to, entry, "unknown");

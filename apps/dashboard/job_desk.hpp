@@ -1,15 +1,20 @@
 // What the dashboard knows of jobs: which there are, how many are in which state, how fast they are done; and what it does to them.
 //
-// Names are found by SCAN in small steps, never for a request: at most every other second, and a twentieth of the time. Counts are read at most
-// once a second, however many pages ask. Every call may block and may throw. From any thread.
+// Counts of all queues are read at most once a second, however many pages ask: who asks meanwhile gets the same answer, or the same failure. A job, or
+// a list of jobs, is read when it is asked for. No lock is held while Redis is asked, so that who needs nothing from it does not wait for that.
+// Calls that ask it may block, and may throw. From any thread.
 #pragma once
+
+#include "dashboard/job_names.hpp"
 
 #include <lockstep/job_client.hpp>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +58,10 @@ struct named_cron {
     std::string name;
     cron_info is;
 };
+struct cron_page {
+    std::vector<named_cron> crons;  // those that are due next first
+    std::size_t left_out = 0;       // names beyond what is shown, or whose schedules can't be read
+};
 
 // Of which jobs something is asked; empty: of all.
 struct job_filter {
@@ -63,7 +72,7 @@ enum class job_deed : std::uint8_t { retry, cancel };
 
 class job_desk {
 public:
-    explicit job_desk(client& by) : client_(by) {}
+    explicit job_desk(client& by);
 
     std::shared_ptr<job_overview const> look();
     // Some minutes, as far as somebody looked.
@@ -72,8 +81,7 @@ public:
     job_page list(job_filter const& which, job_state state, std::size_t from, std::size_t most);
     std::optional<job_info> find(std::string const& name, std::string_view id);
     flow_info flow_of(std::string const& name, std::string_view id, std::size_t most);
-    // Those that are due next first.
-    std::vector<named_cron> crons(std::string const& name);
+    cron_page crons(std::string const& name);
     // Written to the audit first. False: it was not in a state for that any more.
     bool act(job_deed deed, std::string const& name, job_info const& which, std::string const& by, std::string const& reason);
 
@@ -81,27 +89,36 @@ private:
     using clock = std::chrono::steady_clock;
     using queue_key = std::pair<std::string, std::string>;
 
+    // What ended, ever or in a time.
+    struct ended {
+        std::int64_t completed = 0, failed = 0;
+    };
+
     // Of a queue, or of all.
     struct track {
-        job_counts last{};
         clock::time_point at{};
         std::optional<double> completed_per_s{}, failed_per_s{};
         std::deque<job_sample> samples{};
+        std::map<queue_key, ended> before{};  // by queue
     };
 
-    void find_names();
-    void count();
-    void follow(track& of, job_counts const& now, clock::time_point at);
+    // Of reading the counts.
+    struct attempt {
+        bool is_over = false;
+        clock::time_point over_at{};
+        std::shared_ptr<job_overview const> seen{};
+        std::exception_ptr failure{};
+    };
+
+    std::shared_ptr<job_overview> count();
+    void follow(job_overview& all);
+    static void follow(track& of, std::vector<job_queue const*> const& queues, clock::time_point at);
 
     client& client_;
-    std::mutex mutex_;  // who looks has it, so that the others wait for what that one sees
-    std::vector<std::string> names_;
-    std::size_t too_many_ = 0;
-    clock::time_point names_at_{};
-    clock::duration names_took_{};
-    std::map<std::string, job_client> clients_;
-    std::shared_ptr<job_overview const> seen_;
-    clock::time_point seen_at_{};
+    job_names names_;
+    std::mutex mutex_;  // of what follows; never held while Redis is asked
+    std::condition_variable is_over_;
+    std::shared_ptr<attempt> last_;
     std::map<queue_key, track> tracks_;
     track all_;
 };

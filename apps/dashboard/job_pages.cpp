@@ -159,14 +159,14 @@ response flow(job_desk& desk, std::string const& name, std::string const& id) {
 response crons(job_desk& desk, std::string const& name) {
     auto const all = desk.crons(name);
     json::array shown;
-    for (auto const& one : all) {
+    for (auto const& one : all.crons) {
         if (shown.size() == most_crons) break;
         auto made = apps::json_of(one.is);
         put_name(made, one.name);
         cut(made, "payload", line_bytes);
         shown.push_back(std::move(made));
     }
-    return as_response(json::object{{"crons", std::move(shown)}, {"total", all.size()}});
+    return as_response(json::object{{"crons", std::move(shown)}, {"total", all.crons.size()}, {"left_out", all.left_out}});
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 //   GET  /api/jobs/list              ?state=STATE&name=NAME&type=TYPE&from=N&count=N: {"jobs": [...], "total"}
 //   GET  /api/jobs/job               ?name=NAME&id=ID: all that is known of it
 //   GET  /api/jobs/flow              ?name=NAME&id=ID: {"jobs": [{"id", "state", "since_ms", "parents"}], "whole"}
-//   GET  /api/jobs/crons             ?name=NAME; of all without it
+//   GET  /api/jobs/crons             ?name=NAME; of all without it: {"crons": [...], "total", "left_out": names}
 //   POST /api/jobs/retry /api/jobs/cancel    {"name", "id", "state": as it was seen, "reason"}
 //
 // Names that are not UTF-8 have "raw", percent-encoded, besides. Payloads and results are cut; "payload_bytes" says how long one is.

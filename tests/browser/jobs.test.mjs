@@ -34,7 +34,7 @@ test('a job that failed tells why, is run again by a click, and is seen to compl
   assert.equal(reasons.length, 2, 'each attempt');
   assert.match(reasons[0], /could not do <b>bad-address<\/b>/);
   assert.equal(await detail(page).locator('.trail b').count(), 0, 'as text');
-  assert.match(await detail(page).innerText(), /2 of 2/);
+  assert.match(await detail(page).innerText(), /Failed tries\s+2\n/);
 
   await page.getByRole('button', { name: 'Run again' }).click();
   const dialog = page.locator('dialog[open]');
@@ -50,6 +50,7 @@ test('a job that failed tells why, is run again by a click, and is seen to compl
   await dialog.waitFor({ state: 'detached' });
   await detail(page).locator('.tag.completed').waitFor();
   assert.match(await detail(page).innerText(), /done bad-address/);
+  assert.doesNotMatch(await detail(page).innerText(), /2 of/, 'a job that is run again has all its attempts again');
   await eventually(async () => (await page.locator('.row').count()) === 0, 'it is not among the failed ones any more');
   await page.click('.rail a[href="#/log"]');
   await page.getByRole('button', { name: /audit/ }).click();
@@ -69,6 +70,57 @@ test('a job that waits is cancelled by a click', async () => {
   await eventually(async () => (await page.locator('.row').count()) === 0, 'nothing waits');
   await page.selectOption('select[aria-label=State]', 'cancelled');
   await row(page, id).waitFor();
+  await page.context().close();
+});
+
+test('what is asked is done to the job as it was seen, not as it has become', async () => {
+  const sleepy = world.jobPuppet('sleepy');
+  const id = await sleepy.tell('add frozen mail slow-one');
+  const page = await world.open({ path: `#/jobs/waiting/frozen/mail/frozen/${encodeURIComponent(id)}` });
+  await page.getByRole('button', { name: 'Cancel the job' }).click();
+  const dialog = page.locator('dialog[open]');
+  await dialog.locator('.tag.waiting').waitFor();
+  await sleepy.tell('work frozen mail');
+  await detail(page).locator('header .tag.running').waitFor();
+  assert.equal(await dialog.locator('.tag.state').innerText(), 'waiting');
+  await dialog.getByRole('button', { name: 'Cancel the job' }).click();
+  await dialog.locator('.failure', { hasText: 'it is running now; nothing was done' }).waitFor();
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  await sleepy.tell('let');
+  await detail(page).locator('header .tag.completed').waitFor();
+  await page.context().close();
+  await sleepy.end();
+});
+
+test('the job that is selected stays so when others go', async () => {
+  const ids = [];
+  for (const what of ['one', 'two', 'three']) ids.push(await crew.tell(`add shifted mail ${what}`));
+  const page = await world.open({ path: '#/jobs/waiting/shifted/mail' });
+  await row(page, ids[2]).waitFor();
+  for (const id of ids.slice(0, 2)) {
+    await page.keyboard.press('j');
+    await page.locator('.row.selected', { hasText: id }).waitFor();
+  }
+  await page.evaluate(async (job) => {
+    const { csrf } = await (await fetch('/api/session')).json();
+    const headers = { 'Content-Type': 'application/json', 'X-Lockstep-CSRF': csrf };
+    await fetch('/api/jobs/cancel', { method: 'POST', headers, body: JSON.stringify({ name: 'shifted', id: job, state: 'waiting' }) });
+  }, ids[0]);
+  await eventually(async () => (await row(page, ids[0]).count()) === 0, 'the first is gone');
+  assert.match(await page.locator('.row.selected').innerText(), new RegExp(ids[1]));
+  await page.context().close();
+});
+
+test('the tags of a job are shown as text', async () => {
+  const id = await crew.tell('add tagged mail one');
+  const page = await world.open({ path: '#/jobs/waiting/tagged/mail' });
+  await page.route('**/api/jobs/job?*', async (route) => {
+    const said = await route.fetch();
+    await route.fulfill({ response: said, json: { ...(await said.json()), tags: ['customer:7', '<b>x</b>'] } });
+  });
+  await row(page, id).click();
+  await detail(page).locator('.tags .tag', { hasText: 'customer:7' }).waitFor();
+  assert.deepEqual(await detail(page).locator('.tags .tag').allInnerTexts(), ['customer:7', '<b>x</b>']);
   await page.context().close();
 });
 
@@ -204,6 +256,12 @@ test('the keyboard alone is enough', async () => {
   await page.keyboard.press('Escape');
   await detail(page).waitFor({ state: 'detached' });
   assert.match(page.url(), /#\/jobs\/waiting\/typed\/mail$/, 'the list is still there');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('?'); // which is handled after the key before it
+  await page.locator('dialog[open]').waitFor();
+  assert.match(page.url(), /#\/jobs\/waiting\/typed\/mail$/, 'and its filter');
+  await page.keyboard.press('Escape');
+  await page.locator('dialog[open]').waitFor({ state: 'detached' });
   await page.keyboard.press('1');
   await page.locator('.rail a.on', { hasText: 'Locks' }).waitFor();
   await page.keyboard.press('4');

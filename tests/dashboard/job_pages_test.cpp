@@ -4,6 +4,7 @@
 #include "support/eventually.hpp"
 
 #include <lockstep/consumer.hpp>
+#include <lockstep/error.hpp>
 #include <lockstep/job_client.hpp>
 #include <lockstep/job_worker.hpp>
 
@@ -12,6 +13,7 @@
 #include <atomic>
 #include <map>
 #include <set>
+#include <thread>
 #include <vector>
 
 namespace lockstep::test {
@@ -104,6 +106,17 @@ TEST_F(dashboard_jobs, shows_what_is_there_beside_a_key_that_is_not_ours) {
     start();
     EXPECT_FALSE(queue("mail").is_null());
     EXPECT_EQ(ask("").at("left_out").as_int64(), 2);
+}
+
+TEST_F(dashboard_jobs, shows_schedules_beside_a_key_that_is_not_ours) {
+    redis.must({"SET", "lockstep:{foreign}:jobs:crons", "x"});
+    redis.must({"SET", "lockstep:{" + text(600, 'x') + "}:jobs:crons", "x"});
+    jobs.cron("hourly", "report", text{"some"}, {.expression = "@hourly"});
+    start();
+    auto const all = ask("/crons");
+    EXPECT_EQ(all.at("total").as_int64(), 1);
+    EXPECT_EQ(all.at("left_out").as_int64(), 1);
+    EXPECT_EQ(ask("/crons?name=foreign").at("left_out").as_int64(), 1);
 }
 
 TEST_F(dashboard_jobs, lists_a_state_in_pages_over_all_queues) {
@@ -236,6 +249,78 @@ TEST_F(dashboard_jobs, says_so_when_redis_is_away_and_goes_on_when_it_is_back) {
     EXPECT_TRUE(eventually([&] { return status("") == 200; }, 30s));
 }
 
+TEST_F(dashboard_jobs, says_so_when_redis_is_away_also_where_there_are_no_jobs) {
+    start();
+    EXPECT_TRUE(ask("").at("queues").as_array().empty());
+    redis.kill9();
+    EXPECT_TRUE(eventually([&] { return status("") == 503; }, 30s));
+    EXPECT_EQ(status("/crons"), 503);
+    redis.restart();
+    EXPECT_TRUE(eventually([&] { return status("") == 200; }, 30s));
+}
+
+TEST_F(dashboard_jobs, lets_all_who_ask_while_redis_is_away_wait_for_one_answer) {
+    jobs.schedule("mail", text{"one"});
+    start();
+    EXPECT_FALSE(queue("mail").is_null());
+    redis.stop();
+    EXPECT_TRUE(eventually([&] { return status("") == 503; }, 30s)) << "what was seen is good for a second";
+    auto const begun = std::chrono::steady_clock::now();
+    std::vector<std::unique_ptr<http_client>> all;
+    for (int i = 0; i < 12; ++i) {
+        all.push_back(std::make_unique<http_client>(port()));
+        all.back()->send("GET /api/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    for (auto const& one : all) EXPECT_EQ(one->read(60s).status, 503);
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, 12s) << "one after the other each would wait for two seconds";
+    redis.cont();
+}
+
+TEST_F(dashboard_jobs, tells_samples_while_redis_does_not_answer) {
+    dashboard::job_desk desk{observer};
+    redis.stop();
+    std::atomic<bool> is_over = false;
+    std::thread looks{[&] {
+        EXPECT_THROW(desk.look(), error);
+        is_over = true;
+    }};
+    int meanwhile = 0;
+    while (!is_over) {
+        desk.samples({});
+        if (!is_over) ++meanwhile;
+        std::this_thread::sleep_for(10ms);
+    }
+    looks.join();
+    redis.cont();
+    EXPECT_GE(meanwhile, 10);
+}
+
+TEST_F(dashboard_jobs, does_not_take_what_a_queue_did_before_it_was_seen_for_done_just_now) {
+    auto const crew = work();
+    std::vector<text> ids;
+    for (int i = 0; i < 50; ++i) ids.push_back(jobs.schedule("mail", std::to_string(i)).id);
+    for (auto const& id : ids) ASSERT_TRUE(jobs.wait(id, 30s));
+    job_client{worker, "other"}.schedule("mail", text{"one"});
+    redis.must({"RENAME", "lockstep:{shop}:jobs:types", "hidden"});
+    dashboard::job_desk desk{observer};
+    auto const sees = [&](std::size_t queues) {
+        return [&desk, queues] { return desk.look()->queues.size() == queues; };
+    };
+    auto const rates = [&] {
+        std::vector<double> all;
+        for (auto const& one : desk.samples({}))
+            if (one.completed_per_s) all.push_back(*one.completed_per_s);
+        return all;
+    };
+    ASSERT_TRUE(eventually(sees(1), 30s));
+    ASSERT_TRUE(eventually([&] { desk.look(); return !rates().empty(); }, 30s));
+    redis.must({"RENAME", "hidden", "lockstep:{shop}:jobs:types"});
+    ASSERT_TRUE(eventually(sees(2), 30s));
+    auto const before = rates().size();
+    ASSERT_TRUE(eventually([&] { desk.look(); return rates().size() > before + 1; }, 30s));
+    EXPECT_THAT(rates(), testing::Each(0.0));
+}
+
 TEST(dashboard_job_desk, finds_the_jobs_of_every_node_of_a_cluster) {
     cluster servers;
     client by{{.url = servers.url()}};
@@ -248,7 +333,7 @@ TEST(dashboard_job_desk, finds_the_jobs_of_every_node_of_a_cluster) {
     auto const seen = desk.look();
     EXPECT_EQ(seen->queues.size(), 20U);
     EXPECT_EQ(seen->left_out, 0U);
-    EXPECT_EQ(desk.crons("").size(), 20U);
+    EXPECT_EQ(desk.crons("").crons.size(), 20U);
     auto const all = desk.list({}, job_state::waiting, 5, 10);
     EXPECT_EQ(all.total, 20);
     ASSERT_EQ(all.jobs.size(), 10U);

@@ -136,7 +136,7 @@ function useKeys(setHelp: (on: boolean) => void) {
       if (event.key === 'Escape') {
         if (writing) target.blur();
         else if (jobsRoute().job) goJobs({ job: undefined });
-        else if (location.hash.split('/').length > 2) go({ view: (location.hash.split('/')[1] ?? 'locks') as View });
+        else if (location.hash.split('/').length > 2 && !location.hash.startsWith('#/jobs/')) go({ view: (location.hash.split('/')[1] ?? 'locks') as View });
         return;
       }
       if (writing) return;

@@ -12,11 +12,11 @@ const mostParents = 20;
 
 export function JobDetail({ of }: { of: JobRef }) {
   const { value, failed } = useLoaded(`job ${of.name} ${of.id}`, () => job(of));
-  const [deed, setDeed] = useState<Deed | null>(null);
+  const [asked, ask] = useState<{ deed: Deed; of: Job } | null>(null); // the job as it was when the button was pressed
   const [said, setSaid] = useState('');
   useEffect(() => {
     setSaid('');
-    setDeed(null);
+    ask(null);
   }, [of.name, of.id]);
   const close = () => goJobs({ job: undefined });
   return (
@@ -42,14 +42,14 @@ export function JobDetail({ of }: { of: JobRef }) {
           </p>
         )}
         <Failure text={failed} />
-        {value ? <Known of={value} act={setDeed} at={of} /> : !failed && <p class="muted">Loading…</p>}
+        {value ? <Known of={value} act={(deed) => ask({ deed, of: value })} at={of} /> : !failed && <p class="muted">Loading…</p>}
       </div>
-      {deed && value && (
+      {asked && (
         <ActOnJob
-          deed={deed}
-          of={value}
+          deed={asked.deed}
+          of={asked.of}
           onDone={(text) => {
-            setDeed(null);
+            ask(null);
             if (text) setSaid(text);
           }}
         />
@@ -99,9 +99,19 @@ function Known({ of, at, act }: { of: Job; at: JobRef; act: (deed: Deed) => void
             </>
           )}
           <dt>Failed tries</dt>
-          <dd class="num">
-            {of.failures.length} of {of.attempts}
-          </dd>
+          <dd class="num">{whole(of.failures.length)}</dd>
+          {of.tags && (
+            <>
+              <dt>Tags</dt>
+              <dd class="tags">
+                {of.tags.map((tag) => (
+                  <bdi key={tag} class="tag">
+                    {tag}
+                  </bdi>
+                ))}
+              </dd>
+            </>
+          )}
         </dl>
         {of.linked && jobsRoute().tab !== 'flow' && (
           <p class="flow-link">

@@ -1,6 +1,7 @@
 // Jobs in one state, a page at a time: of all queues, one queue after the other, or of one.
 import { useEffect, useState } from 'preact/hooks';
 import { whole } from '../clock';
+import { asked } from '../keys';
 import { Empty, Name, Since } from '../parts/basic';
 import { VirtualList } from '../parts/virtual';
 import { useNarrow } from '../theme';
@@ -9,31 +10,33 @@ import { list, type ListedJob, useLoaded } from './load';
 import { goJobs, type JobState, useJobsRoute } from './route';
 
 const page = 50;
+const key = (of: ListedJob) => `${asked(of)} ${of.id}`;
 
 export function JobList({ state }: { state: JobState }) {
   const { name, type, job } = useJobsRoute();
   const narrow = useNarrow();
   const [from, setFrom] = useState(0);
-  const [selected, select] = useState(-1);
+  const [chosen, choose] = useState(''); // not a row's number: others come before it, and it would be another job
   useEffect(() => {
     setFrom(0);
-    select(-1);
+    choose('');
   }, [state, name, type]);
   const { value, failed } = useLoaded(`list ${state} ${name} ${type} ${from}`, () => list(state, name, type, from, page));
   const rows = value?.jobs ?? [];
+  const selected = chosen === '' ? -1 : rows.findIndex((of) => key(of) === chosen);
   const total = value?.total ?? 0;
   const open = (of: ListedJob) => {
-    select(rows.indexOf(of));
+    choose(key(of));
     goJobs({ job: refOf(of, of.id) });
   };
   const move = (to: number) => {
-    select(to);
     const of = rows[to];
+    choose(of ? key(of) : '');
     if (of && job) goJobs({ job: refOf(of, of.id) }); // the panel follows
   };
   const turn = (to: number) => {
     setFrom(to);
-    select(-1);
+    choose('');
   };
   return (
     <>
@@ -96,7 +99,7 @@ function Row({ of }: { of: ListedJob }) {
         </span>
       </span>
       <span class="cell-lease">{of.worker ? <bdi class="holder-name">{of.worker}</bdi> : <span class="muted">–</span>}</span>
-      <span class="cell-queue num">{of.tries === 0 ? <span class="muted">–</span> : `${of.tries} of ${of.attempts}`}</span>
+      <span class="cell-queue num">{of.tries === 0 ? <span class="muted">–</span> : whole(of.tries)}</span>
       <span class="cell-wait right">
         <Since ms={of.since_ms} />
       </span>

@@ -51,6 +51,7 @@ export interface ListedJob extends AnyJob {
 }
 export interface Job extends AnyJob {
   failures: { when_ms: number; delivery: number; worker: string; reason: string }[];
+  tags?: string[];
   parents?: string[];
   parents_total: number;
   result?: string;
@@ -86,7 +87,7 @@ export const list = (state: JobState, name: string, type: string, from: number, 
   read<{ jobs: ListedJob[]; total: number }>(`/api/jobs/list?state=${state}&name=${name}&type=${type}&from=${from}&count=${count}`);
 export const job = (of: JobRef) => read<Job>(`/api/jobs/job?name=${of.name}&id=${encodeURIComponent(of.id)}`);
 export const flow = (of: JobRef) => read<{ jobs: FlowJob[]; whole: boolean }>(`/api/jobs/flow?name=${of.name}&id=${encodeURIComponent(of.id)}`);
-export const schedules = (name: string) => read<{ crons: Schedule[]; total: number }>(`/api/jobs/crons?name=${name}`);
+export const schedules = (name: string) => read<{ crons: Schedule[]; total: number; left_out: number }>(`/api/jobs/crons?name=${name}`);
 
 export interface JobOrder extends Named {
   id: string;

@@ -41,6 +41,7 @@ export function Schedules() {
           {(value?.total ?? 0) > Math.min(all.length, most) && <p class="muted">and {whole(value!.total - Math.min(all.length, most))} more</p>}
         </section>
       )}
+      {(value?.left_out ?? 0) > 0 && <p class="muted">{whole(value!.left_out)} names are left out: too many, or not to be read</p>}
     </div>
   );
 }

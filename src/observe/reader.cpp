@@ -4,28 +4,43 @@
 #include "redis/slot.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::observe {
 
 std::string reader::key(std::string_view name, std::string_view word) const { return base::key_name(prefix(), name, word); }
 
+namespace {
+
+// Coroutines, which begin when they are awaited: many questions are made at once and asked in turn, and the time of each begins when it is asked.
+task<reply> send(reader from, std::int16_t slot, std::vector<std::string> words) {
+    std::vector<detail::argument> const arguments(words.begin(), words.end());
+    auto asking = redis::run_command(from.owner()->way(), arguments, from.terms(slot));
+    co_return co_await std::move(asking);
+}
+
+task<reply> send_script(reader from, scripts::script const& which, std::vector<std::string> keys, std::vector<std::string> words) {
+    std::vector<std::string_view> const views(keys.begin(), keys.end());
+    std::vector<detail::argument> const arguments(words.begin(), words.end());
+    auto const how = from.terms(static_cast<std::int16_t>(redis::key_slot(keys.front())));
+    auto asking = redis::run_script(from.owner()->way(), which, views, arguments, how);
+    co_return co_await std::move(asking);
+}
+
+}  // namespace
+
 redis::command_terms reader::terms(std::int16_t slot) const {
     return {.deadline = owner_->deadline({}), .slot = owner_->is_cluster() ? slot : std::int16_t{-1}, .repeatable = true};
 }
 
-task<reply> reader::command(std::int16_t slot, std::vector<std::string> words) const {
-    std::vector<detail::argument> const arguments(words.begin(), words.end());
-    return redis::run_command(owner_->way(), arguments, terms(slot));
-}
+task<reply> reader::command(std::int16_t slot, std::vector<std::string> words) const { return send(*this, slot, std::move(words)); }
 
 task<reply> reader::at(std::string_view key, std::vector<std::string> words) const {
     return command(static_cast<std::int16_t>(redis::key_slot(key)), std::move(words));
 }
 
 task<reply> reader::script(scripts::script const& which, std::vector<std::string> const& keys, std::vector<std::string> const& words) const {
-    std::vector<std::string_view> const views(keys.begin(), keys.end());
-    std::vector<detail::argument> const arguments(words.begin(), words.end());
-    return redis::run_script(owner_->way(), which, views, arguments, terms(static_cast<std::int16_t>(redis::key_slot(keys.front()))));
+    return send_script(*this, which, keys, words);
 }
 
 task<reply> reader::once(scripts::script const& which, std::vector<std::string> const& keys, std::vector<std::string> const& words) const {

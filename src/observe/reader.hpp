@@ -39,9 +39,10 @@ public:
     /// One slot of each primary; one that is -1 outside of a Cluster.
     task<std::vector<std::int16_t>> nodes() const;
 
-private:
+    /// Of a command that is sent now.
     redis::command_terms terms(std::int16_t slot) const;
 
+private:
     std::shared_ptr<detail::core> owner_;
 };
 

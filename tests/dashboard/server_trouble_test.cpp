@@ -1,6 +1,7 @@
 // The dashboard's server when Redis does not answer, and when it ends: what pages are told, and what is left behind.
 #include "server_fixture.hpp"
 #include "support/eventually.hpp"
+#include "support/fault_proxy.hpp"
 
 #include <gmock/gmock.h>
 
@@ -91,6 +92,20 @@ TEST_F(dashboard_server, costs_redis_no_more_than_some_times_as_much_when_names_
     };
     auto const little = std::max(cost(1), 0.01);  // how exact it is counted
     EXPECT_LT(cost(500), 5 * little);
+}
+
+// Each question has the time of a command, from when it is sent: not all of a look together.
+TEST_F(dashboard_server, sees_all_there_is_over_a_slow_network) {
+    auto const held = mutex{worker, "report", {.ttl = 60s}}.acquire();
+    std::vector<std::string> words{"ZADD", "lockstep:{clients}:index"};
+    for (int i = 0; i < 1'000; ++i) words.insert(words.end(), {"9999999999999", "nobody" + std::to_string(i)});
+    redis.must(words);
+    fault_proxy network{redis.address()};
+    client far{{.url = network.url(), .command_timeout = 2s}};
+    monitor there{far};
+    EXPECT_EQ(there.snapshot().holds.size(), 1U);
+    network.delay(300ms, direction::to_client);
+    EXPECT_EQ(there.snapshot().holds.size(), 1U) << "a hundred clients at a time are asked for: three seconds";
 }
 
 TEST_F(dashboard_server, writes_down_whose_process_it_was_when_nobody_said) {

@@ -292,7 +292,7 @@ namespace {
 
 /// In this order: what is made is taken away by one of the last, whichever of them is allowed. `%k`, `%z`, `%x` and `%l`: keys of its own, `%c`: a
 /// channel. With `?` it is for monitors, messages and state, and locks work without.
-constexpr std::array<std::string_view, 66> trials{"EXISTS %k",
+constexpr std::array<std::string_view, 67> trials{"EXISTS %k",
                                                   "GET %k",
                                                   "HGET %k f",
                                                   "HMGET %k f",
@@ -332,6 +332,7 @@ constexpr std::array<std::string_view, 66> trials{"EXISTS %k",
                                                   "?LRANGE %l 0 0",
                                                   "?LSET %l 0 v",
                                                   "?LTRIM %l 1 0",
+                                                  "?LREM %l 1 x",
                                                   "?XRANGE %x - + COUNT 1",
                                                   "?XLEN %x",
                                                   "?XDEL %x 1-1",

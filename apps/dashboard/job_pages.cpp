@@ -72,12 +72,9 @@ json::value as_json(std::optional<double> value) {
 void cut(json::object& of, std::string_view member, std::size_t most) {
     auto* const found = of.if_contains(member);
     if (found == nullptr) return;
-    auto& text = found->get_string();
-    of[std::string{member} + "_bytes"] = text.size();
-    if (text.size() > most) {
-        std::string const shown{beginning(text, most)};
-        of[member] = shown;
-    }
+    auto const bytes = found->get_string().size();
+    if (bytes > most) *found = std::string{beginning(found->get_string(), most)};
+    of[std::string{member} + "_bytes"] = bytes;  // last: what was found may lie elsewhere then
 }
 
 json::object in_a_list(named_job const& one) {

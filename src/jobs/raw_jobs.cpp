@@ -170,7 +170,7 @@ task<std::vector<job_info>> list(place at, std::string type, job_state state, st
     }
     auto reading = read(std::move(at), std::move(type), std::move(ids));
     auto all = co_await std::move(reading);
-    std::set<std::string_view> seen;  // one that was moved may stand in two places
+    std::set<std::string> seen;  // one that was moved may stand in two places
     std::erase_if(all, [&](job_info const& one) { return one.state != state || !seen.insert(one.id).second; });  // or changed meanwhile
     co_return all;
 }

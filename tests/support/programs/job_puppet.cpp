@@ -10,6 +10,8 @@
 //   cron NAME ID TYPE EXPRESSION         "ok"
 //   pause NAME ID                        "ok": that schedule
 // or with "failed: <why>". The end of its input ends it, in order.
+#include "support/puppet_lines.hpp"
+
 #include <lockstep/client.hpp>
 #include <lockstep/job_client.hpp>
 #include <lockstep/job_worker.hpp>
@@ -28,21 +30,9 @@
 
 namespace {
 
+using lockstep::test::decoded;
 using text = std::string;
 using namespace std::chrono_literals;
-
-text decoded(text const& word) {
-    text out;
-    for (std::size_t i = 0; i < word.size(); ++i) {
-        if (word[i] != '%') {
-            out += word[i];
-            continue;
-        }
-        out += static_cast<char>(std::stoi(word.substr(i + 1, 2), nullptr, 16));
-        i += 2;
-    }
-    return out;
-}
 
 class puppet {
 public:
@@ -130,13 +120,7 @@ private:
 int main(int count, char** arguments) try {
     if (count != 3) return 2;
     puppet obedient{arguments[1], arguments[2]};
-    for (text line; std::getline(std::cin, line);) {
-        try {
-            std::cout << obedient.obey(line) << std::endl;
-        } catch (std::exception const& failure) {
-            std::cout << "failed: " << failure.what() << std::endl;
-        }
-    }
+    lockstep::test::answer_lines([&](text const& line) { return obedient.obey(line); });
     return 0;
 } catch (std::exception const& failure) {
     std::cout << "failed: " << failure.what() << std::endl;

@@ -10,6 +10,8 @@
 //   many PREFIX COUNT    holds so many locks
 //   churn PREFIX COUNT PER_SECOND   lets go of one of these and takes it again, so many times a second, until the input ends
 // or with "failed: <why>". The end of its input ends it, in order.
+#include "support/puppet_lines.hpp"
+
 #include <lockstep/client.hpp>
 #include <lockstep/counting_semaphore.hpp>
 #include <lockstep/election.hpp>
@@ -30,20 +32,8 @@
 
 namespace {
 
+using lockstep::test::decoded;
 using std::chrono::milliseconds;
-
-std::string decoded(std::string const& text) {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] != '%') {
-            out += text[i];
-            continue;
-        }
-        out += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
-        i += 2;
-    }
-    return out;
-}
 
 class puppet {
 public:
@@ -131,14 +121,10 @@ private:
 int main(int count, char** arguments) try {
     if (count < 3) return 2;
     puppet obedient{arguments[1], arguments[2], milliseconds{count > 3 ? std::stoi(arguments[3]) : 10'000}};
-    for (std::string line; std::getline(std::cin, line);) {
-        try {
-            obedient.obey(line);
-            std::cout << "ok" << std::endl;
-        } catch (std::exception const& failure) {
-            std::cout << "failed: " << failure.what() << std::endl;
-        }
-    }
+    lockstep::test::answer_lines([&](std::string const& line) {
+        obedient.obey(line);
+        return "ok";
+    });
     return 0;
 } catch (std::exception const& failure) {
     std::cout << "failed: " << failure.what() << std::endl;

@@ -180,7 +180,8 @@ struct job_worker_options {
     std::chrono::milliseconds lease{30'000};
     /// A job whose worker died so often has failed. 2 to 1,000,000.
     std::int32_t max_crashes = 5;
-    /// How many jobs that ended are remembered, of each type, and for how long.
+    /// How many jobs that ended are remembered, of each type, and for how long. With 0 nothing is known of one as soon as it has completed, unless
+    /// somebody waits for its end already, or jobs of a flow for its result.
     std::int64_t keep_completed = 1'000;
     std::chrono::milliseconds keep_completed_for{std::chrono::hours{24}};
     std::int64_t keep_failed = 10'000;  ///< and cancelled ones

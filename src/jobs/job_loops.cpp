@@ -21,7 +21,8 @@ constexpr milliseconds longest_rest = std::chrono::hours{1};
 
 // Of quick handlers several jobs are taken at once, so that a round trip is not needed for each.
 constexpr std::chrono::microseconds quick = 200us;
-constexpr std::size_t taken_of_quick = 16;
+constexpr std::size_t taken_of_quick = 100;  // by all loops together
+constexpr std::size_t taken_by_one = 16;
 constexpr milliseconds longest_in_hand = 5ms;  // then they are others'
 
 }  // namespace
@@ -36,7 +37,7 @@ void job_crew::branch::learn(clock::duration took) noexcept {
 std::size_t job_crew::at_once(branch const& of) const noexcept {
     bool const is_plain = !is_shared_ && of.limit == nullptr && of.breaker == nullptr;
     if (!is_plain || of.typical.load(std::memory_order_relaxed) > quick) return 1;
-    return std::max<std::size_t>(taken_of_quick / of.concurrency, 1);
+    return std::clamp<std::size_t>(taken_of_quick / of.concurrency, 1, taken_by_one);
 }
 
 void job_crew::give_back(branch& of, hand& what) noexcept {

@@ -234,14 +234,12 @@ task<std::optional<job_outcome>> wait(place at, std::string id, std::chrono::ste
     }
 }
 
-/// '<what> <id>' in each line.
+/// '<what> <id>[ <id>]...' in each line.
 void tell(std::string_view type, std::string_view text, std::function<void(job_event const&)> const& handler) {
     while (!text.empty()) {
-        auto const end = text.find('\n');
-        auto const line = text.substr(0, end);
-        auto const space = line.find(' ');
-        if (space != std::string_view::npos) handler({std::string{line.substr(0, space)}, fmt::format("{}/{}", type, line.substr(space + 1))});
-        text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+        auto line = base::cut(text, '\n');
+        auto const what = base::cut(line, ' ');
+        while (!line.empty()) handler({std::string{what}, fmt::format("{}/{}", type, base::cut(line, ' '))});
     }
 }
 

@@ -7,6 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -217,13 +220,40 @@ TEST_F(job_faults, nothing_is_left_of_jobs_that_are_not_to_be_remembered) {
     worker.start();
     std::vector<text> const many(640, "x");
     jobs.schedule_many<text>("mail", many);
-    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_completed == 640; }));
+    for (int i = 0; i < 20; ++i) jobs.schedule("mail", text{"tagged"}, {.tags = "eu"});
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_completed == 660; }));
     worker.stop();
-    EXPECT_LT(server.must({"HLEN", key("records")}).integer, 64) << "they are forgotten now and then";
-    EXPECT_EQ(server.must({"HLEN", key("running")}).integer, 0);
-    EXPECT_EQ(server.must({"HLEN", key("items")}).integer, 0);
-    EXPECT_EQ(server.must({"ZCARD", key("held")}).integer, 0);
-    EXPECT_EQ(server.must({"ZCARD", key("waiting")}).integer, 0);
+    for (auto const* const one : {"records", "results", "trail", "progress", "completed", "running", "items", "held", "waiting", "tags", "tag:eu"}) {
+        EXPECT_EQ(server.must({"EXISTS", key(one)}).integer, 0) << one;
+    }
+}
+
+TEST_F(job_faults, what_is_not_to_be_remembered_is_told_to_who_waits_for_it) {
+    auto const job = jobs.schedule("mail", text{"x"});
+    begun waiting{jobs.async_wait(job.id, 30s)};
+    ASSERT_TRUE(eventually([&] { return server.must({"HEXISTS", key("waiters"), job.id.substr(job.id.find('/') + 1)}).integer == 1; }));
+    job_worker worker{near, "name", {.keep_completed = 0}};
+    worker.handle<text>("mail", [](text const& what) -> task<text> { co_return what; });
+    worker.start();
+    EXPECT_EQ(waiting.get()->result, "x");
+}
+
+TEST_F(job_faults, everything_that_happens_is_told_of_each_however_many_there_are) {
+    std::mutex mutex;
+    std::map<text, std::vector<text>> seen;  // what happened, in order, by id
+    auto const ear = jobs.observe("mail", [&](job_event const& one) {
+        std::lock_guard const guard{mutex};
+        seen[one.id].push_back(one.what);
+    });
+    auto const many = jobs.schedule_many<text>("mail", std::vector<text>(300, "x"));
+    job_worker worker{near, "name", {.concurrency = 20}};
+    worker.handle<text>("mail", [](text const&) -> task<void> { co_return; });
+    worker.start();
+    std::vector<text> const all{"added", "started", "completed"};
+    EXPECT_TRUE(eventually([&] {
+        std::lock_guard const guard{mutex};
+        return std::ranges::all_of(many, [&](auto const& one) { return seen[one.id] == all; });
+    }));
 }
 
 TEST_F(job_faults, a_worker_runs_no_more_at_once_than_it_may_of_all_types_and_of_each) {

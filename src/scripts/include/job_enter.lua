@@ -1,12 +1,13 @@
 -- Jobs that come into the queue of their type. Needs job_rules and now.
-local records, has_tags = {}, false
+local records, has_tags, plain_head = {}, false, string.format('w 0 %.0f 0 0 ', now)
 
 local function mark_of() return '' end
 local function entered(id, payload, name, window)
     local options, at = string.match(payload, '^([^\n]*\n)()')
-    records[#records + 1], records[#records + 2] = id, string.format('w 0 %.0f %d %d ', now, #name, window) .. options .. name .. string.sub(payload, at)
+    local head = name == '' and plain_head or string.format('w 0 %.0f %d %d ', now, #name, window)
+    records[#records + 1], records[#records + 2] = id, head .. options .. name .. string.sub(payload, at)
     has_tags = has_tags or #options > 1
-    news[#news + 1] = 'added ' .. id
+    added[#added + 1] = id
     return '0 0'
 end
 -- What its worker gets: the entry, and the record behind it.
@@ -20,5 +21,5 @@ end
 local function begun(entry, to)
     local id = open(entry)
     call('HSET', part('running'), id, string.format('1 %.0f %s', now, to))
-    news[#news + 1] = 'started ' .. id
+    started[#started + 1] = id
 end

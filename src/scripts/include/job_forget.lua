@@ -12,10 +12,18 @@ local function untag(gone)
     if #empty > 0 then call('ZREM', part('tags'), unpack(empty)) end
 end
 
+function erase(gone)
+    local has_more = call('EXISTS', part('tags'), part('results'), part('trail'), part('progress')) > 0
+    if has_more and call('EXISTS', part('tags')) == 1 then untag(gone) end
+    in_chunks('HDEL', part('records'), gone)
+    for _, name in ipairs(has_more and {'results', 'trail', 'progress'} or {}) do in_chunks('HDEL', part(name), gone) end
+end
+
 -- Of jobs that are to be forgotten, those that may be: the results of the others are wanted by children that have not completed. These
 -- are put behind the rest.
 local function keep_awaited(state, gone)
-    local links, base, kept, free, fields, dropped = part('links'), string.match(key, '^(.*:q:)'), {}, {}, {}, {}
+    local links, base, kept, free, fields, dropped, when = part('links'), string.match(key, '^(.*:q:)'), {}, {}, {}, {}, string.format('%.0f', now)
+    local awaited = {}  -- by the names of the children, which brothers share
     local function is_awaited(names)
         local all = {}
         for type, id in string.gmatch(names, '([^/ ]+)/(%S+)') do all[#all + 1] = {base .. type, id} end
@@ -23,15 +31,19 @@ local function keep_awaited(state, gone)
             local q, id = all[i][1], all[i][2]
             if call('HEXISTS', q .. ':records', id) == 1 and not call('ZSCORE', q .. ':completed', id) then return true end
         end
+        return false
     end
     for i, id in ipairs(gone) do fields[i] = 'k' .. id end
     local children = call('HMGET', links, unpack(fields))
     for i, id in ipairs(gone) do
-        if state == 'completed' and children[i] and is_awaited(children[i]) then
-            kept[#kept + 1], kept[#kept + 2] = now, id
+        local names = state == 'completed' and children[i]
+        if names and awaited[names] == nil then awaited[names] = is_awaited(names) end
+        if names and awaited[names] then
+            kept[#kept + 1], kept[#kept + 2] = when, id
         else
+            local n = #dropped
             free[#free + 1] = id
-            for _, letter in ipairs({'k', 'o', 's', 'b'}) do dropped[#dropped + 1] = letter .. id end
+            dropped[n + 1], dropped[n + 2], dropped[n + 3], dropped[n + 4] = 'k' .. id, 'o' .. id, 's' .. id, 'b' .. id
         end
     end
     in_chunks('ZADD', part(state), kept)
@@ -51,10 +63,10 @@ local function trim_some(state, most, age, at_once)
     end
     local count = #gone
     if count > 0 and call('EXISTS', part('links')) == 1 then gone = keep_awaited(state, gone) end
+    if 4 * #gone < count then call('HSET', key, 'g', string.format('%.0f', now + 200), 'c', string.format('%.0f', now)) end
     if #gone == 0 then return false end
     call('ZREM', set, unpack(gone))
-    if call('EXISTS', part('tags')) == 1 then untag(gone) end
-    for _, name in ipairs({'records', 'results', 'trail', 'progress'}) do call('HDEL', part(name), unpack(gone)) end
+    erase(gone)
     return #gone == count and count == at_once
 end
 local function trim(state, most, age, at_once)

@@ -1,5 +1,5 @@
 -- What the end of a job, or its return, means for its children, and theirs. Needs job_sides, job_single and job_batch.
-local agenda = {}  -- {side, id, its children, what is added to their pending and bad parents, why}
+local agenda, open_for = {}, {}  -- {names of children, what is added to their pending and bad parents, why}; of parents that completed: by those names
 
 local function read_node(text, one, id)
     local state, pending, bad, policy, when, priority, single = string.match(text, '^(%S) (%d+) (%d+) (%S) (%S+) (%S+) (%S)$')
@@ -32,37 +32,45 @@ local function nodes_of(names)
     return nodes
 end
 
--- What links say of those that left at the same time, read together: id -> {its children, single, stopping, batch}
+-- What links say of those that left at the same time, read together: id -> {its children, batch, single, stopping}. The last two only if there are any
+-- single ones that wait or run: others are not concerned.
 local ties = {}
 local function read_ties(one, list)
-    local letters = {'k', 's', 'z', 'b'}
+    local size = call('EXISTS', one.q .. ':singles') == 1 and 4 or 2
     for first = 0, #list - 1, 200 do
-        local fields = {}
-        for i = first + 1, math.min(first + 200, #list) do
-            for _, letter in ipairs(letters) do fields[#fields + 1] = letter .. list[i][1] end
+        local fields, last = {}, math.min(first + 200, #list)
+        for i = first + 1, last do
+            local id, at = list[i][1], size * (i - first - 1)
+            fields[at + 1], fields[at + 2] = 'k' .. id, 'b' .. id
+            if size == 4 then fields[at + 3], fields[at + 4] = 's' .. id, 'z' .. id end
         end
-        for i, text in ipairs(call('HMGET', one.links, unpack(fields))) do
-            local id = list[first + math.ceil(i / 4)][1]
-            ties[id] = ties[id] or {}
-            ties[id][(i - 1) % 4 + 1] = text
+        local texts = call('HMGET', one.links, unpack(fields))
+        for i = first + 1, last do
+            local at = size * (i - first - 1)
+            ties[list[i][1]] = {texts[at + 1], texts[at + 2], size == 4 and texts[at + 3], size == 4 and texts[at + 4]}
         end
     end
 end
 
 -- It has ended in this state, or was in it and is to be run again.
 function leave(one, id, state)
-    local is, is_bad = ties[id] or call('HMGET', one.links, 'k' .. id, 's' .. id, 'z' .. id, 'b' .. id), state ~= 'completed'
+    local is, is_bad = ties[id] or call('HMGET', one.links, 'k' .. id, 'b' .. id, 's' .. id, 'z' .. id), state ~= 'completed'
     ties[id] = nil
-    if is[1] then
-        local why = is_bad and 'its parent ' .. one.type .. '/' .. id .. (state == 'failed' and ' failed' or ' was cancelled')
-        agenda[#agenda + 1] = {names = is[1], pending = -1, bad = is_bad and 1 or 0, why = why}
+    if is[1] and is_bad then
+        local why = 'its parent ' .. one.type .. '/' .. id .. (state == 'failed' and ' failed' or ' was cancelled')
+        agenda[#agenda + 1] = {names = is[1], pending = -1, bad = 1, why = why}
+    elseif is[1] and open_for[is[1]] then
+        open_for[is[1]].pending = open_for[is[1]].pending - 1
+    elseif is[1] then
+        open_for[is[1]] = {names = is[1], pending = -1, bad = 0}
+        agenda[#agenda + 1] = open_for[is[1]]
     end
-    if is[2] then
-        local name = string.match(is[2], '^%S %S+ %S+ (.*)$')
+    if is[2] then count_in(is[2], state, 1) end
+    if is[3] then
+        local name = string.match(is[3], '^%S %S+ %S+ (.*)$')
         call('ZREM', one.q .. ':line:' .. name, id)
-        if not is[3] then pass_on(one, id, name) end
+        if not is[4] then pass_on(one, id, name) end
     end
-    if is[4] then count_in(is[4], state, 1) end
 end
 local function come_back(one, id, state)
     local is = call('HMGET', one.links, 'k' .. id, 'b' .. id)
@@ -107,6 +115,7 @@ local function spread()
     local at = 1
     while agenda[at] do
         local what = agenda[at]
+        open_for[what.names] = nil
         for _, node in ipairs(nodes_of(what.names)) do
             node.pending, node.bad = node.pending + what.pending, node.bad + what.bad
             weigh(node, what.why)

@@ -6,6 +6,7 @@
 --   results    hash: id -> what it returned    progress  hash: id -> how far it is
 --   trail      hash: id -> '<ms> <delivery> <worker>\t<reason>\n' for each attempt that failed
 --   links, blocked   jobs that wait for others: job_sides.lua      tags, tag:<tag>   job_tags.lua
+--   events     channel: '<what> <id>[ <id>]...' in each line
 --   stats      hash: what -> how many           waiters   hash: id -> 1, somebody waits for its end
 -- An entry in the queue has '<generation> <failures>' as its payload, and counts if the record has that generation and is to be run. Deliveries of
 -- generation g are numbered from g * 1,000,000 on (g up to 2,000, then again), so that no two have the same token.
@@ -13,7 +14,7 @@
 -- of what it does. So each of them is given a key that is never there: a request that has one is refused before it begins (TRYAGAIN), until the slot has moved.
 local function part(name) return key .. ':' .. name end
 
-local news, tally, finished, outcomes, stopped = {}, {}, {completed = {}, failed = {}, cancelled = {}}, {}, {}
+local added, started, news, tally, finished, outcomes = {}, {}, {}, {}, {completed = {}, failed = {}, cancelled = {}}, {}
 -- Those that ended, where others may wait for them: all whose id has an f, or all.
 local linked, has_heirs = {}, false
 
@@ -36,37 +37,50 @@ local function end_job(state, id, text, is_sure)
     local is_linked = has_heirs or string.find(id, 'f', 1, true)
     if is_linked and not is_sure and is_stopping(id) then return end
     local list = finished[state]
-    list[#list + 1], list[#list + 2] = now, id
-    stopped[#stopped + 1] = id
+    list[#list + 1] = id
     if text ~= '' then outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, text end
-    news[#news + 1] = state .. ' ' .. id
     if is_linked then linked[#linked + 1] = {id, state} end
 end
 
-local forget_old  -- job_forget
+local forget_old, erase  -- job_forget
 
 -- Writes what was gathered. keep: '<completed> <their age, ms> <failed and cancelled> <their age, ms>'. Its last step may fail, so it comes last.
 local function commit_jobs(keep)
     local rounds = 0  -- of those that may be forgotten: one for 64 that ended
-    for state, list in pairs(finished) do
-        if #list > 0 then
-            in_chunks('ZADD', part(state), list)
-            add_up(state, #list / 2)
+    local when, is_awaited = string.format('%.0f', now), false
+    in_chunks('HSET', part('results'), outcomes)
+    for state, ids in pairs(finished) do
+        if #ids > 0 then
+            in_chunks('HDEL', part('running'), ids)
+            add_up(state, #ids)
+            is_awaited = is_awaited or call('EXISTS', part('waiters')) == 1
+            if state == 'completed' and keep and string.sub(keep, 1, 2) == '0 ' and not is_awaited and call('EXISTS', part('links')) == 0 then
+                erase(ids)
+            else
+                local scored = {}
+                for i, id in ipairs(ids) do scored[2 * i - 1], scored[2 * i] = when, id end
+                in_chunks('ZADD', part(state), scored)
+            end
         end
     end
-    in_chunks('HDEL', part('running'), stopped)
-    in_chunks('HSET', part('results'), outcomes)
     for what, n in pairs(tally) do
         local total = call('HINCRBY', part('stats'), what, n)
         if finished[what] then rounds = rounds + math.floor(total / 64) - math.floor((total - n) / 64) end
     end
-    if rounds > 0 and keep then forget_old(keep, math.min(100 * rounds, 1500)) end
-    if #stopped > 0 and call('EXISTS', part('waiters')) == 1 then
-        for state, list in pairs(finished) do
-            for i = 2, #list, 2 do
-                if call('HDEL', part('waiters'), list[i]) == 1 then redis.pcall(publish, part('ended:' .. list[i]), state) end
+    if rounds > 0 and keep and now >= tonumber(was[11] or 0) then forget_old(keep, math.min(100 * rounds, 1500)) end
+    if is_awaited then
+        for state, ids in pairs(finished) do
+            for _, id in ipairs(ids) do
+                if call('HDEL', part('waiters'), id) == 1 then redis.pcall(publish, part('ended:' .. id), state) end
             end
         end
     end
+    -- In this order: one that came may have begun, and one that failed, too.
+    local function say(what, ids)
+        if #ids > 0 then news[#news + 1] = what .. ' ' .. table.concat(ids, ' ') end
+    end
+    say('added', added)
+    for state, ids in pairs(finished) do say(state, ids) end
+    say('started', started)
     if #news > 0 then redis.pcall(publish, part('events'), table.concat(news, '\n')) end
 end

@@ -74,10 +74,8 @@ end
 -- Writes what was gathered. Returns how many can be run now of the type of this queue, and when the next one can be; others' workers are told.
 local function commit_sides(is_taking)
     for type, one in pairs(sides) do
-        local set, inside, outside, gone = {}, {}, {}, {}
-        local function append(list, ...)
-            for _, value in ipairs({...}) do list[#list + 1] = value end
-        end
+        local set, inside, outside, gone, when = {}, {}, {}, {}, string.format('%.0f', one.now)
+        local function append(list, first, second) list[#list + 1], list[#list + 2] = first, second end
         for id, node in pairs(one.nodes) do
             if node and node.changed then
                 append(set, 'o' .. id, string.format('%s %d %d %s %s %s %s', node.state, node.pending, node.bad, node.policy, node.when, node.priority, node.single))
@@ -85,13 +83,13 @@ local function commit_sides(is_taking)
         end
         in_chunks('HSET', one.links, set)
         for id, is in pairs(one.blocked) do
-            if is then append(inside, string.format('%.0f', one.now), id) else append(outside, id) end
+            if is then append(inside, when, id) else append(outside, id) end
         end
         in_chunks('ZADD', one.q .. ':blocked', inside)
         in_chunks('ZREM', one.q .. ':blocked', outside)
         local lists = {completed = {}, failed = {}, cancelled = {}}
         for id, state in pairs(one.ended) do
-            if state then append(lists[state], string.format('%.0f', one.now), id) else append(gone, id) end
+            if state then append(lists[state], when, id) else append(gone, id) end
         end
         for state, list in pairs(lists) do
             in_chunks('ZREM', one.q .. ':' .. state, gone)

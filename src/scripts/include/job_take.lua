@@ -1,19 +1,19 @@
 -- Of what was taken, what is to be run; the rest was cancelled or put off since. Needs job_work and queue_take.
 local function admit()
     if #tokens == 0 then return end
-    local ids, taken, texts, begun, dropped = {}, {}, {''}, {}, {}
-    for i, token in ipairs(tokens) do ids[i] = id_of(token) end
-    local known = call('HMGET', part('records'), unpack(ids))
+    local count, taken, texts, begun, dropped, match, sub = 0, {}, {''}, {}, {}, string.match, string.sub
+    local known, by = call('HMGET', part('records'), unpack(ids)), string.format(' %.0f %s', now, worker)
     for i, id in ipairs(ids) do
-        local entry, text = answer[i + 1], known[i]
-        if text and string.match(text, '^w (%d+)') == (attempt_of(entry)) then
-            taken[#taken + 1] = tokens[i]
-            texts[#texts + 1] = entry .. '\n' .. text
-            begun[#begun + 1], begun[#begun + 2] = id, string.format('%s %.0f %s', string.match(tokens[i], '%d+$'), now, worker)
-            news[#news + 1] = 'started ' .. id
+        local entry, text, token = answer[i + 1], known[i], tokens[i]
+        local generation = match(entry, '^%S+ %d+\n(%d+) ') or attempt_of(entry)
+        if text and match(text, '^w (%d+)') == generation then
+            count = count + 1
+            taken[count], texts[count + 1] = token, entry .. '\n' .. text
+            begun[2 * count - 1], begun[2 * count] = id, sub(token, #id + 2) .. by
+            started[count] = id
         else
-            dropped[#dropped + 1] = tokens[i]
-            is_stopping(id, (attempt_of(entry)))
+            dropped[#dropped + 1] = token
+            is_stopping(id, generation)
         end
     end
     if #dropped > 0 and lease > 0 then

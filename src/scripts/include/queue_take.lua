@@ -1,5 +1,5 @@
 -- Takes items: of larger priorities, of priority 0, of smaller ones. Needs queue_return, and as locals held and items.
-local tokens, answer, left = {}, {''}, false
+local ids, tokens, answer, left = {}, {}, {''}, false
 
 local function taken_before()
     local texts = string.match(record, '\n([^\n]*)$')
@@ -46,14 +46,15 @@ local function take(want, ahead)
         end
     end
     if #answer == 1 then return end
-    local kept, ends = {}, {}
+    local kept, ends, match, lease_end = {}, {}, string.match, string.format('%.0f', now + lease)  -- a number becomes text anew in each place
     for i = 2, #answer do
-        local id, deliveries = string.match(answer[i], '^(%S+) (%d+)')
-        local token = id .. '.' .. deliveries + 1
-        tokens[i - 1] = token
-        kept[2 * i - 3], kept[2 * i - 2] = token, answer[i]
-        ends[2 * i - 3], ends[2 * i - 2] = now + lease, token
-        if lease == 0 and string.find(id, 'd', 1, true) then forget_key(answer[i]) end
+        local entry = answer[i]
+        local id, deliveries = match(entry, '^(%S+) (%d+)')
+        local token = deliveries == '0' and id .. '.1' or id .. '.' .. deliveries + 1
+        ids[i - 1], tokens[i - 1] = id, token
+        kept[2 * i - 3], kept[2 * i - 2] = token, entry
+        ends[2 * i - 3], ends[2 * i - 2] = lease_end, token
+        if lease == 0 and string.find(id, 'd', 1, true) then forget_key(entry) end
     end
     if lease > 0 then
         soonest = math.min(soonest, now + lease)

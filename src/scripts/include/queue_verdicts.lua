@@ -2,27 +2,28 @@
 --   ARGV[6]  how many are done    ARGV[7..]  their tokens; then for each other one its token, what, and why:
 --   what     'later <ms>' (again, after that), 'unused' (nobody saw it), 'extend <ms>' (its lease)
 -- lost: the numbers of those that this caller does not hold any more, from 1 on.
-local done, lost = tonumber(ARGV[6]), {}
+local done, lost, find = tonumber(ARGV[6]), {}, string.find
 
 local function finish()
     -- A server out of memory refuses only the first write of a script, and not one that removes. What is done frees memory, so it must pass,
     -- and so must taking: nothing becomes more by it.
-    call('ZREM', held, '')
-    if done == 0 then return end
-    local gone, scores = {}, call('ZMSCORE', held, unpack(ARGV, 7, 6 + done))
+    if done == 0 then
+        call('ZREM', held, '')
+        return
+    end
+    -- Mostly all are held; if only some are, what lies in items says which.
+    local count = call('ZREM', held, unpack(ARGV, 7, 6 + done))
+    local entries = count > 0 and count < done and call('HMGET', items, unpack(ARGV, 7, 6 + done))
     for i = 1, done do
         local token = ARGV[6 + i]
-        if scores[i] then
-            gone[#gone + 1] = token
+        if count == done or (entries and entries[i]) then
             ended(token)
-            if string.find(token, 'd.', 1, true) then forget_key(call('HGET', items, token)) end
+            if find(token, 'd.', 1, true) then forget_key(call('HGET', items, token)) end
         else
             lost[#lost + 1] = i
         end
     end
-    if #gone == 0 then return end
-    call('ZREM', held, unpack(gone))
-    call('HDEL', items, unpack(gone))
+    call('HDEL', items, unpack(ARGV, 7, 6 + done))
 end
 
 local function judge()

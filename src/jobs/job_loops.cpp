@@ -36,8 +36,10 @@ void job_crew::branch::learn(clock::duration took) noexcept {
 
 std::size_t job_crew::at_once(branch const& of) const noexcept {
     bool const is_plain = !is_shared_ && of.limit == nullptr && of.breaker == nullptr;
-    if (!is_plain || of.typical.load(std::memory_order_relaxed) > quick) return 1;
-    return std::clamp<std::size_t>(taken_of_quick / of.concurrency, 1, taken_by_one);
+    auto const typical = of.typical.load(std::memory_order_relaxed);
+    if (!is_plain || typical > quick) return 1;
+    auto const in_time = static_cast<std::size_t>(longest_in_hand / std::max<clock::duration>(typical, 1us));  // if one after the other is run
+    return std::clamp<std::size_t>(std::min(taken_of_quick, in_time) / of.concurrency, 1, taken_by_one);
 }
 
 void job_crew::give_back(branch& of, hand& what) noexcept {

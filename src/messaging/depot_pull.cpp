@@ -258,7 +258,7 @@ void depot::hold(std::shared_ptr<held_item> const& item) {
     if (how_.renew && !keeper_.linked()) home().arm(keeper_, home().now() + how_.visibility / 3);
 }
 
-/// One to each who waits, and what there is more to those who take several.
+/// In equal parts to those who wait, as far as they take several.
 void depot::hand_out(std::vector<std::shared_ptr<held_item>> items) noexcept {
     auto waiting = static_cast<std::size_t>(std::distance(takers_.begin(), takers_.end()));
     for (std::size_t i = 0; i != items.size();) {
@@ -269,7 +269,8 @@ void depot::hand_out(std::vector<std::shared_ptr<held_item>> items) noexcept {
         }
         auto& who = takers_.front();
         auto const left = items.size() - i;
-        auto const share = std::min(who.most, left - std::min(left - 1, --waiting));
+        auto const share = std::min(who.most, (left + waiting - 1) / waiting);
+        --waiting;
         for (std::size_t n = 1; n < share; ++n) who.more.push_back(std::move(items[i + n]));
         who.finish(std::move(items[i]));
         i += share;

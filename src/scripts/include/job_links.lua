@@ -117,7 +117,7 @@ local function spread()
         local what = agenda[at]
         open_for[what.names] = nil
         for _, node in ipairs(nodes_of(what.names)) do
-            node.pending, node.bad = node.pending + what.pending, node.bad + what.bad
+            node.pending, node.bad = math.max(node.pending + what.pending, 0), node.bad + what.bad
             weigh(node, what.why)
         end
         agenda[at] = true  -- their names are not needed any more

@@ -67,7 +67,7 @@ local function commit_jobs(keep)
         local total = call('HINCRBY', part('stats'), what, n)
         if finished[what] then rounds = rounds + math.floor(total / 64) - math.floor((total - n) / 64) end
     end
-    if rounds > 0 and keep and now >= tonumber(was[11] or 0) then forget_old(keep, math.min(100 * rounds, 1500)) end
+    if rounds > 0 and keep then forget_old(keep, math.min(100 * rounds, 1500)) end
     if is_awaited then
         for state, ids in pairs(finished) do
             for _, id in ipairs(ids) do

@@ -3,7 +3,7 @@
 --   t  at this time, ms, one of those who wait will look again; gone when one of them is told of something or leaves
 --   h  others wait for jobs of this queue, and it cannot be seen by their ids
 --   n  before this time, ms, no lease ends and nothing that is put off is due; without it that is not known
---   g  before this time, ms, jobs that ended are not looked at again: most of them could not be forgotten
+--   g  before this time, ms, jobs that completed are not looked at again: most of them could not be forgotten
 --   s  by how much the queue's time is ahead of the server's, ms    c  the queue's time when something was written here
 -- The lists, sets and hashes of items stay as long as there are items; this hash goes when nobody uses the queue for the retention, and some minutes.
 local call, key, format = redis.call, KEYS[1], 'queue 1'

@@ -51,7 +51,7 @@ public:
 
 private:
     guard& watched_;
-    std::timed_mutex mutex_;
+    std::mutex mutex_;
     std::list<member*> all_;
 };
 

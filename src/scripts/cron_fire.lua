@@ -31,6 +31,7 @@ local function line_up()
 --#include job_sides
 --#include job_single
 --#include job_batch
+--#include job_nodes
 --#include job_links
     for _, one in ipairs(alone) do
         local side, id, rule, priority, name = side_of(one[1]), one[2], one[3], one[4], one[5]

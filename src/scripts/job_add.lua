@@ -23,6 +23,7 @@ local memory, _ = KEYS[4], KEYS[3]
 --#include job_single
 --#include job_tags
 --#include job_batch
+--#include job_nodes
 --#include job_links
 if sequence == known then return {record, server_now} end
 --#include job_drafts

@@ -36,6 +36,7 @@ local memory, ready, ranked, later, held, items, _ = KEYS[11], KEYS[2], KEYS[3],
 --#include job_single
 --#include job_tags
 --#include job_batch
+--#include job_nodes
 --#include job_links
 local what, id, delay, priority = ARGV[4], ARGV[5], whole(ARGV[6], 0, 1e13), tonumber(ARGV[7])
 if not (delay and priority) then return refuse('delay: ms, priority: a number') end

@@ -46,6 +46,7 @@ local function follow(is_taking)
 --#include job_single
 --#include job_tags
 --#include job_batch
+--#include job_nodes
 --#include job_links
     read_ties(side_of(here), linked)
     for _, one in ipairs(linked) do

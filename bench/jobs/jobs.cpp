@@ -71,7 +71,10 @@ void compare(stand& all, peer_kit& peers, std::string const& name, std::string c
     std::vector<contender> contenders{std::move(ours)};
     auto const peer = peers.start("bullmq", {&all.redis}, all.where.client, "queues/queue_peer.js");
     job const what{.mode = mode, .contenders = in_flight};
-    if (peer) contenders.push_back({"bullmq", [&] { return peer->run(what, all.chosen.length); }});
+    if (peer) {
+        peer->run(what, peer_warm_up);
+        contenders.push_back({"bullmq", [&] { return peer->run(what, all.chosen.length); }});
+    }
     rounds const seen{contenders, all.chosen};
     bool const is_time = kind == bar_kind::ratio_at_most;
     auto const figure = is_time ? &measurement::micros : &measurement::rate;

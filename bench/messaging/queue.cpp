@@ -91,6 +91,7 @@ void compare(stand& all, peer_kit& peers, std::string const& name, std::string c
         auto one = peers.start(library, {&all.redis}, all.where.client, "queues/queue_peer.js");
         if (!one) break;
         job const what{.mode = mode, .contenders = in_flight};
+        one->run(what, peer_warm_up);
         contenders.push_back({library, [members = one.get(), what, &all] { return members->run(what, all.chosen.length); }});
         others.push_back(std::move(one));
     }

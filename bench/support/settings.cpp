@@ -23,7 +23,7 @@ int run_bench(int argc, char** argv, char const* about, void (*work)(settings co
     std::size_t length_ms = 0;
     CLI::App app{about};
     app.add_flag("--json", chosen.json, "rows as a JSON array instead of a table");
-    app.add_flag("--quick", quick, "fewer and shorter rounds: ends within 40 s");
+    app.add_flag("--quick", quick, "fewer and shorter rounds: ends within a minute or so");
     app.add_flag("--unix", chosen.by_unix_socket,
                  "unix socket instead of TCP on the loopback interface, for every contender");
     app.add_option("--rounds", rounds, "how often each contender is measured")->check(CLI::Range(1, 1000));

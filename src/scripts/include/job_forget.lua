@@ -12,6 +12,7 @@ local function untag(gone)
     if #empty > 0 then call('ZREM', part('tags'), unpack(empty)) end
 end
 
+-- What is kept of them besides their place among those that ended, and links.
 function erase(gone)
     local has_more = call('EXISTS', part('tags'), part('results'), part('trail'), part('progress')) > 0
     if has_more and call('EXISTS', part('tags')) == 1 then untag(gone) end

@@ -1,5 +1,7 @@
 # Thin: every target is a line or two of cmake, ctest or a tool. `make` alone lists them.
+# JOBS compilers at once; TESTS, more of them, for many of them mostly wait.
 JOBS   ?= $(shell nproc)
+TESTS  ?= $(shell expr $(JOBS) \* 3 / 2)
 PREFIX ?= /usr/local
 FOLDERS = $(wildcard include src apps tests bench examples)
 
@@ -19,17 +21,17 @@ run: build ## build, then run the demo: a fleet that contends, the dashboard, an
 	@build/release/bin/lockstep demo
 
 test: build ## everything: release build, all tests, 30 s of fuzzing
-	@ctest --preset release -j $(JOBS)
+	@ctest --preset release -j $(TESTS)
 
 check: setup ## the inner loop: dev build, unit and quick integration tests
 	@cmake --preset dev --log-level=NOTICE
 	@cmake --build --preset dev -j $(JOBS)
-	@ctest --preset dev -j $(JOBS) -L '^(unit|integration)$$'
+	@ctest --preset dev -j $(TESTS) -L '^(unit|integration)$$'
 
 test-sanitize: setup ## all tests under ASan and UBSan, then under TSan
 	@for preset in asan tsan; do \
 	    cmake --preset $$preset --log-level=NOTICE && cmake --build --preset $$preset -j $(JOBS) && \
-	    ctest --preset $$preset -j $(JOBS) || exit 1; \
+	    ctest --preset $$preset -j $(TESTS) || exit 1; \
 	done
 
 bench: build ## run every bench (BENCH_ARGS=--quick for a short one)

@@ -102,7 +102,7 @@ std::vector<job_flow::node> job_flow::checked() const {
         }
         auto const from = index_of(parent);
         children[from].push_back(at);
-        all[at].parents.push_back(fmt::format("#{}", from + 1));
+        all[at].parents.push_back(fmt::format("#{}", static_cast<std::int64_t>(from) - static_cast<std::int64_t>(at)));
     }
     if (auto const cycle = find_cycle(children)) {
         std::string path;

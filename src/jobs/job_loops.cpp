@@ -21,7 +21,7 @@ constexpr milliseconds longest_rest = std::chrono::hours{1};
 
 // Of quick handlers several jobs are taken at once, so that a round trip is not needed for each.
 constexpr std::chrono::microseconds quick = 200us;
-constexpr std::size_t taken_of_quick = 100;  // by all loops together
+constexpr std::size_t taken_of_quick = 200;  // by all loops together
 constexpr std::size_t taken_by_one = 16;
 constexpr milliseconds longest_in_hand = 5ms;  // then they are others'
 

@@ -3,6 +3,7 @@
 // The jobs of one name: the queue of each type, and the scripts on it.
 
 #include "core/keyed.hpp"
+#include "jobs/job_additions.hpp"
 #include "messaging/depot.hpp"
 #include "messaging/message_counts.hpp"
 
@@ -23,11 +24,13 @@ queue_options job_queue_options() noexcept;
 
 class job_office : public std::enable_shared_from_this<job_office> {
 public:
-    job_office(client& by, std::string_view name) : all_(by, name, "jobs"), counts_(message_counts::of(*all_.owner())) {}
+    job_office(client& by, std::string_view name)
+        : all_(by, name, "jobs"), counts_(message_counts::of(*all_.owner())), additions_(std::make_shared<job_additions>(all_.owner(), all_.key_of("types"))) {}
 
     keyed const& all() const noexcept { return all_; }
     std::shared_ptr<core> const& owner() const noexcept { return all_.owner(); }
     job_tally& tally() const noexcept { return counts_->jobs; }
+    std::shared_ptr<job_additions> const& additions() const noexcept { return additions_; }
     /// Throws `invalid_argument_error` for what is no type. From any thread.
     std::shared_ptr<depot> queue_of(std::string_view type);
 
@@ -39,6 +42,7 @@ public:
 private:
     keyed all_;
     std::shared_ptr<message_counts> counts_;
+    std::shared_ptr<job_additions> additions_;
     std::mutex mutex_;
     std::map<std::string, std::shared_ptr<depot>, std::less<>> queues_;
 };

@@ -67,49 +67,37 @@ task<std::vector<scheduled>> schedule(place at, std::string type, cargo load) {
 
 using ids_by_name = std::map<std::string, std::string, std::less<>>;
 
-constexpr std::size_t words_of_each = 6;
-
 /// Jobs that have to do with others. The words of each, as job_add.lua wants them.
-task<std::vector<scheduled>> add_linked(place at, std::string types, std::vector<std::string> words) {
+task<std::vector<scheduled>> add_linked(office of, place at, std::vector<std::string> words) {
     std::vector<scheduled> all;
-    for (std::size_t i = 0; i != words.size(); i += words_of_each) all.push_back({words[i], true});
-    std::vector<std::string> keys{at->what().key(), std::move(types), at->what().key_of("absent")};
-    auto asking = depot::ask_once(std::move(at), scripts::job_add, std::move(keys), std::move(words));
-    auto const answer = co_await std::move(asking);
-    std::string_view rest = answer;
-    auto const batch = base::cut(rest, ' ');
-    std::map<std::int64_t, std::string_view> twins;
-    while (!rest.empty()) {
-        auto const word = base::cut(rest, ' ');
-        auto const sign = word.find('=');
-        twins[read_number(word.substr(0, sign))] = word.substr(sign + 1);
-    }
+    for (std::size_t i = 0; i != words.size(); i += addition::words_of_each) all.push_back({words[i], true});
+    addition adding{of->additions(), std::move(at), std::move(words)};
+    co_await adding;
     for (std::size_t i = 0; i != all.size(); ++i) {
-        auto const twin = twins.find(static_cast<std::int64_t>(i) + 1);
-        all[i].is_new = twin == twins.end();
-        all[i].id = all[i].is_new ? fmt::format("{}/{}-{}f", all[i].id, batch, i + 1) : fmt::format("{}/{}", all[i].id, twin->second);
+        all[i].id += '/' + adding.ids[i].first;
+        all[i].is_new = adding.ids[i].second;
     }
     co_return all;
 }
 
 /// The same of one type, however many.
-task<std::vector<scheduled>> schedule_linked(place at, std::string types, std::string type, std::array<std::string, 3> how, std::vector<std::string> payloads) {
+task<std::vector<scheduled>> schedule_linked(office of, place at, std::string type, std::array<std::string, 3> how, std::vector<std::string> payloads) {
     std::vector<scheduled> all;
     for (std::size_t i = 0; i != payloads.size();) {
         std::vector<std::string> words;
         for (std::size_t end = std::min(i + most_at_once, payloads.size()); i != end; ++i) {
             words.insert(words.end(), {type, how[0], how[1], how[2], {}, std::move(payloads[i])});
         }
-        auto adding = add_linked(at, types, std::move(words));
+        auto adding = add_linked(of, at, std::move(words));
         auto some = co_await std::move(adding);
         std::move(some.begin(), some.end(), std::back_inserter(all));
     }
     co_return all;
 }
 
-task<ids_by_name> add_flow(office of, place at, std::string types, std::vector<job_flow::node> all) {
+task<ids_by_name> add_flow(office of, place at, std::vector<job_flow::node> all) {
     std::vector<std::string> words;
-    words.reserve(words_of_each * all.size());
+    words.reserve(addition::words_of_each * all.size());
     for (auto& one : all) {
         words.push_back(one.type);
         words.push_back(std::move(one.place));
@@ -118,7 +106,7 @@ task<ids_by_name> add_flow(office of, place at, std::string types, std::vector<j
         words.push_back(fmt::format("{}", fmt::join(one.parents, " ")));
         words.push_back(std::move(one.payload));
     }
-    auto adding = counted(std::move(of), add_linked(std::move(at), std::move(types), std::move(words)));
+    auto adding = counted(of, add_linked(of, std::move(at), std::move(words)));
     auto added = co_await std::move(adding);
     ids_by_name ids;
     for (std::size_t i = 0; i != all.size(); ++i) ids.emplace(std::move(all[i].name), std::move(added[i].id));
@@ -289,7 +277,7 @@ task<std::vector<scheduled>> raw_jobs::async_schedule(std::string_view type, std
         if (!how.batch.empty()) check_batch(how.batch);
         if (!how.batch.empty() && !how.key.empty()) refuse(name(), "a job with a key might be left out, and its batch would never end");
         std::array<std::string, 3> linked{write_place(how), write_single(how), std::string{how.batch}};
-        return counted(office_, schedule_linked(std::move(at), office_->all().key_of("types"), std::string{type}, std::move(linked), std::move(payloads)));
+        return counted(office_, schedule_linked(office_, std::move(at), std::string{type}, std::move(linked), std::move(payloads)));
     }
     return counted(office_, schedule(std::move(at), std::string{type}, {std::move(payloads), std::move(words), !how.key.empty(), true, {}}));
 }
@@ -297,7 +285,7 @@ task<std::vector<scheduled>> raw_jobs::async_schedule(std::string_view type, std
 task<std::map<std::string, std::string, std::less<>>> raw_jobs::async_add_flow(job_flow const& flow) {
     auto all = flow.checked();
     auto at = office_->queue_of(all.front().type);
-    return add_flow(office_, std::move(at), office_->all().key_of("types"), std::move(all));
+    return add_flow(office_, std::move(at), std::move(all));
 }
 
 task<bool> raw_jobs::async_change(std::string_view what, std::string_view id, milliseconds delay, std::int32_t priority) {

@@ -7,7 +7,7 @@
   ARGV[2]  sequence  as in queue_push
   ARGV[3]  deadline_ms
   ARGV[4..]          for each job: its type; '<delay_ms or @time_ms> <priority> <policy, as in include/job_sides.lua>'; '' or '<rule><name>', as in
-                     include/job_single.lua; its batch, or ''; its parents, each as #<number> of one of these or <type>/<id> of one that exists;
+                     include/job_single.lua; its batch, or ''; its parents, each as #<by how many further down in this list, or -> or <type>/<id> of one that exists;
                      '<options of the job>\n<payload>'
   Returns  {'<sequence> <batch>[ <n>=<id of the one for which it was left out>]...', now_ms} | {'late', now_ms}; the ids are <batch>-<n>f
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
@@ -40,34 +40,40 @@ for type, one in pairs(sides) do
 end
 local function name_of(job) return job.side.type .. '/' .. job.id end
 local function names_of(list)
+    if #list == 0 then return '' end
     local names = {}
     for n, job in ipairs(list) do names[n] = name_of(job) end
     return table.concat(names, ' ')
 end
+local function put(list, field, value) list[#list + 1], list[#list + 2] = field, value end
 local function add(i, job)
     local one, options, at = job.side, string.match(ARGV[6 * i + 3], '^([^\n]*)\n()')
-    local records, links = one.records or {}, one.put or {}
-    one.records, one.put = records, links
-    local text = string.format('w 0 %.0f 0 0 ', one.now) .. options .. '\t' .. names_of(job.parents) .. (job.rule and '\ts\n' or '\n') ..
-         string.sub(ARGV[6 * i + 3], at)
-    records[#records + 1], records[#records + 2] = job.id, text
-    for n, kid in ipairs(job.kids) do job.kids[n] = jobs[kid] end
-    local function link(letter, value) links[#links + 1], links[#links + 2] = letter .. job.id, value end
-    if #job.kids > 0 then link('k', names_of(job.kids)) end
-    if job.rule then link('s', job.rule .. ' ' .. job.when .. ' ' .. job.priority .. ' ' .. job.name) end
+    local records, links = one.records, one.put
+    if not records then
+        records, links = {}, {}
+        one.records, one.put, one.head = records, links, string.format('w 0 %.0f 0 0 ', one.now)
+    end
+    local n = #records
+    records[n + 1] = job.id
+    records[n + 2] = one.head .. options .. '\t' .. names_of(job.parents) .. (job.rule and '\ts\n' or '\n') .. string.sub(ARGV[6 * i + 3], at)
+    one.has_tags = one.has_tags or options ~= ''
+    if #job.kids > 0 then
+        for k, kid in ipairs(job.kids) do job.kids[k] = jobs[kid] end
+        put(links, 'k' .. job.id, names_of(job.kids))
+    end
+    if job.rule then put(links, 's' .. job.id, job.rule .. ' ' .. job.when .. ' ' .. job.priority .. ' ' .. job.name) end
     if job.batch ~= '' then
-        link('b', job.batch)
+        put(links, 'b' .. job.id, job.batch)
         count_in(job.batch, 'added', 1)
     end
-    one.news[#one.news + 1] = 'added ' .. job.id
-    add_up_at(one, 'added', 1)
+    one.added[#one.added + 1] = job.id
 end
 for i, job in ipairs(jobs) do
     if not job.is_left_out then add(i, job) end
 end
 for _, one in pairs(used) do
     in_chunks('HSET', one.q .. ':records', one.records or {})
-    tag_all(one.q, one.records or {})
+    if one.has_tags then tag_all(one.q, one.records) end
     in_chunks('HSET', one.links, one.put or {})
 end
 for _, older in pairs(olders) do

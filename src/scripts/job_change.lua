@@ -44,7 +44,9 @@ if sequence == known then return {record, server_now} end
 local state, _, text, token = state_of(id)
 local has_ended = state == 'completed' or state == 'failed' or state == 'cancelled'
 if state == 'unknown' or has_ended ~= (what == 'requeue') or (what == 'move' and state ~= 'waiting') then return {ARGV[2] .. ' 0', server_now} end
-local mine, node = side_of(here), nodes_of(here .. '/' .. id)[1]
+places_of(here .. '/' .. id)
+load_nodes()
+local mine, node = side_of(here), side_of(here).nodes[id]
 if node and node.state ~= '-' then node.state, node.changed = '-', true end
 if state == 'blocked' then mine.blocked[id] = false end
 local rule, _, _, single = single_of(mine, id)

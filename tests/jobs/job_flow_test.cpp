@@ -342,5 +342,51 @@ TEST_P(job_flow_contract, that_is_not_sound_is_refused_and_nothing_is_added) {
     EXPECT_FALSE(jobs.move(add(job_flow{}.add("x", "mail", text{"x"}).after("x", ids.at("a"))).at("x"), 1s)) << "it is blocked";
 }
 
+TEST_P(job_flow_contract, many_that_are_added_at_once_share_calls_and_not_their_fate) {
+    jobs.schedule("mail", text{"first"});
+    std::vector<begun<ids_by_name>> all;
+    for (int i = 0; i < 100; ++i) {
+        auto const n = std::to_string(i);
+        job_flow flow;
+        flow.add("last", "mail", n + "-last").add("one", "other", n + "-one").add("two", "mail", n + "-two").after("last", {"one", "two"});
+        if (i % 10 == 7) flow.after("one", "mail/1-1");
+        all.emplace_back(jobs.async_add_flow(flow));
+    }
+    std::set<text> names;
+    for (std::size_t i = 0; i != all.size(); ++i) {
+        if (i % 10 == 7) {
+            EXPECT_THROW(static_cast<void>(all[i].get()), invalid_argument_error);
+            continue;
+        }
+        auto const ids = all[i].get();
+        ASSERT_EQ(ids.size(), 3U);
+        for (auto const& [name, id] : ids) {
+            names.insert(id);
+            EXPECT_EQ(jobs.find(id)->payload, std::to_string(i) + '-' + name);
+        }
+        EXPECT_THAT(jobs.find(ids.at("last"))->parents, UnorderedElementsAre(ids.at("one"), ids.at("two")));
+        EXPECT_EQ(state(ids.at("last")), job_state::blocked);
+    }
+    EXPECT_EQ(names.size(), 3U * 90U);
+    EXPECT_EQ(jobs.counts("mail").ever_added + jobs.counts("other").ever_added, 1 + 3 * 90);
+    auto const worker = work(8);
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_completed + jobs.counts("other").ever_completed == 1 + 3 * 90; }));
+}
+
+TEST(job_flows, that_are_added_at_once_need_few_calls) {
+    redis_server server;
+    client near{server.url()};
+    job_client jobs{near, "name"};
+    jobs.schedule("mail", text{"first"});
+    auto const before = calls_of(server, "rpush");
+    std::vector<task<ids_by_name>> all;
+    job_flow flow;
+    flow.add("last", "mail", text{"last"}).add("one", "mail", text{"one"}).add("two", "mail", text{"two"}).after("last", {"one", "two"});
+    for (int i = 0; i < 400; ++i) all.push_back(jobs.async_add_flow(flow));
+    EXPECT_EQ(sync_wait(when_all(std::move(all))).size(), 400U);
+    EXPECT_LT(calls_of(server, "rpush") - before, 200) << "not one for each";
+    EXPECT_EQ(jobs.counts("mail").ever_added, 1 + 3 * 400);
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -54,6 +54,19 @@ TEST_F(queue_faults, thousands_of_enqueues_whose_replies_are_lost_are_enqueued_o
     EXPECT_EQ(std::set(found.begin(), found.end()).size(), 3000);
 }
 
+TEST_F(queue_faults, what_is_enqueued_at_once_through_one_object_stays_in_order_whatever_is_cut) {
+    std::vector<begun<enqueued>> all;
+    for (int round = 0; round < 20; ++round) {
+        bool const is_reply = round % 2 == 0;  // anywhere in a call, or in its answer
+        proxy.cut_after(static_cast<std::size_t>(is_reply ? 10 + 17 * round : 500 + 977 * round), is_reply ? direction::to_client : direction::to_server);
+        for (int i = 0; i < 200; ++i) all.emplace_back(there.async_enqueue(std::to_string(all.size())));
+        for (auto const& one : all) static_cast<void>(one.get());
+    }
+    auto const found = drain(here);
+    ASSERT_EQ(found.size(), all.size());
+    for (std::size_t i = 0; i != found.size(); ++i) ASSERT_EQ(found[i], std::to_string(i));
+}
+
 TEST_F(queue_faults, a_take_whose_reply_is_lost_gets_the_same_items_again) {
     for (int i = 0; i < 3; ++i) here.enqueue(std::to_string(i));
     EXPECT_EQ(there.counts().ready, 3);

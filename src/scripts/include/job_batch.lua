@@ -19,8 +19,7 @@ local function add_plain(type, place, text)
     local record = string.format('w 0 %.0f 0 0 ', one.now) .. options .. string.sub(text, at)
     call('HSET', one.q .. ':records', id, record)
     tag_all(one.q, {id, record})
-    one.news[#one.news + 1] = 'added ' .. id
-    add_up_at(one, 'added', 1)
+    one.added[#one.added + 1] = id
     enter(one, id, 0, when, priority)
     return type .. '/' .. id
 end

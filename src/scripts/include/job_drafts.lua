@@ -23,8 +23,8 @@ for i = 1, count do
 end
 for i = 1, count do
     for word in string.gmatch(ARGV[6 * i + 2], '%S+') do
-        local number, type, id = string.match(word, '^#(%d+)$'), string.match(word, '^([%w._-]+)/(%S+)$')
-        local parent, standing = number and jobs[number + 0], -1
+        local number, type, id = string.match(word, '^#(%-?%d+)$'), string.match(word, '^([%w._-]+)/(%S+)$')
+        local parent, standing = number and jobs[i + number], -1
         if type then
             parent = olders[word] or {side = side_of(type), id = id, kids = {}}
             standing, olders[word] = standing_of(parent.side, id), parent

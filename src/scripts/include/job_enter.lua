@@ -1,12 +1,15 @@
 -- Jobs that come into the queue of their type. Needs job_rules and now.
 local records, has_tags, plain_head = {}, false, string.format('w 0 %.0f 0 0 ', now)
 
-local function mark_of() return '' end
 local function entered(id, payload, name, window)
-    local options, at = string.match(payload, '^([^\n]*\n)()')
-    local head = name == '' and plain_head or string.format('w 0 %.0f %d %d ', now, #name, window)
-    records[#records + 1], records[#records + 2] = id, head .. options .. name .. string.sub(payload, at)
-    has_tags = has_tags or #options > 1
+    local n = #records
+    if name == '' then
+        records[n + 1], records[n + 2] = id, plain_head .. payload
+    else
+        local options, at = string.match(payload, '^([^\n]*\n)()')
+        records[n + 1], records[n + 2] = id, string.format('w 0 %.0f %d %d ', now, #name, window) .. options .. name .. string.sub(payload, at)
+    end
+    has_tags = has_tags or string.byte(payload) ~= 10
     added[#added + 1] = id
     return '0 0'
 end

@@ -81,13 +81,21 @@ local function weigh(node, why)
 end
 
 local function spread()
-    local at = 1
+    local at, seen = 1, 0  -- places are known of so many
     while agenda[at] do
+        if at > seen then
+            for i = at, #agenda do agenda[i].places = places_of(agenda[i].names) end
+            load_nodes()
+            seen = #agenda
+        end
         local what = agenda[at]
         open_for[what.names] = nil
-        for _, node in ipairs(nodes_of(what.names)) do
-            node.pending, node.bad = math.max(node.pending + what.pending, 0), node.bad + what.bad
-            weigh(node, what.why)
+        for _, place in ipairs(what.places) do
+            local node = place[1].nodes[place[2]]
+            if node then
+                node.pending, node.bad = math.max(node.pending + what.pending, 0), node.bad + what.bad
+                weigh(node, what.why)
+            end
         end
         agenda[at] = true  -- their names are not needed any more
         at = at + 1

@@ -4,9 +4,10 @@ local function read_node(text, one, id)
     return {side = one, id = id, state = state, pending = pending + 0, bad = bad + 0, policy = policy, when = when, priority = priority, single = single}
 end
 
--- Those of them that are remembered.
-local function nodes_of(names)
-    local found, missing = {}, {}
+-- Where the jobs of these names are, and what links say of those that were not read yet: load_nodes() reads them.
+local missing = {}
+local function places_of(names)
+    local found = {}
     for type, id in string.gmatch(names, '([^/ ]+)/(%S+)') do
         local one = side_of(type)
         found[#found + 1] = {one, id}
@@ -16,6 +17,9 @@ local function nodes_of(names)
             table.insert(missing[one], id)
         end
     end
+    return found
+end
+local function load_nodes()
     for one, ids in pairs(missing) do
         for first = 0, #ids - 1, 1000 do
             local fields = {}
@@ -25,7 +29,5 @@ local function nodes_of(names)
             end
         end
     end
-    local nodes = {}
-    for _, pair in ipairs(found) do nodes[#nodes + 1] = pair[1].nodes[pair[2]] or nil end
-    return nodes
+    missing = {}
 end

@@ -15,7 +15,7 @@ local function side_of(type)
         local ahead, latest = tonumber(own[1] or 0), tonumber(own[2] or 0)
         local set_back = math.max(latest - server_now - ahead, 0)
         sides[type] = {type = type, q = q, links = q .. ':links', nodes = {}, blocked = {}, ended = {}, ready = {}, ranked = {}, later = {},
-                       earliest = 1e15, news = {}, tally = {}, now = server_now + ahead + set_back, ahead = set_back > 0 and ahead + set_back}
+                       earliest = 1e15, added = {}, news = {}, tally = {}, now = server_now + ahead + set_back, ahead = set_back > 0 and ahead + set_back}
     end
     return sides[type]
 end
@@ -25,7 +25,8 @@ local function add_up_at(one, what, n) one.tally[what] = (one.tally[what] or 0) 
 -- To be run: at once, or then.
 local function enter(one, id, generation, when, priority)
     local more = priority + 0 ~= 0 and ' ' .. priority .. ' 0 0' or ''
-    local entry = string.format('%s %d%s\n%d 0', id, generation % 2000 * 1000000, more, generation)
+    local entry = generation == 0 and id .. ' 0' .. more .. '\n0 0' or
+        string.format('%s %d%s\n%d 0', id, generation % 2000 * 1000000, more, generation)
     local at = one.now + (string.byte(when) == 64 and string.sub(when, 2) - server_now or when)
     if at > one.now then
         one.later[#one.later + 1], one.later[#one.later + 2] = string.format('%.0f', at), entry
@@ -94,6 +95,10 @@ local function commit_sides(is_taking)
         for state, list in pairs(lists) do
             in_chunks('ZREM', one.q .. ':' .. state, gone)
             in_chunks('ZADD', one.q .. ':' .. state, list)
+        end
+        if #one.added > 0 then
+            add_up_at(one, 'added', #one.added)
+            table.insert(one.news, 1, 'added ' .. table.concat(one.added, ' '))
         end
         for what, n in pairs(one.tally) do call('HINCRBY', one.q .. ':stats', what, n) end
         if one.ahead and #one.later > 0 then call('HSET', one.q, 's', string.format('%.0f', one.ahead), 'c', string.format('%.0f', one.now)) end

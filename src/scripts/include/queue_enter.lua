@@ -11,10 +11,12 @@ local function twin_of(name)
 end
 
 for i = 1, count do
-    local options, payload = ARGV[3 + 2 * i], ARGV[4 + 2 * i]
-    local at, delay, priority, window, name = string.match(options, '^(@?)(%d+) (%-?%d+) (%d+) (.*)$')
-    if options ~= '' and not delay then return refuse('options: <delay_ms or @time_ms> <priority> <window_ms> <key>') end
-    if at == '@' then delay = math.max(delay - server_now, 0) end
+    local options, payload, at, delay, priority, window, name = ARGV[3 + 2 * i], ARGV[4 + 2 * i]
+    if options ~= '' then
+        at, delay, priority, window, name = string.match(options, '^(@?)(%d+) (%-?%d+) (%d+) (.*)$')
+        if not delay then return refuse('options: <delay_ms or @time_ms> <priority> <window_ms> <key>') end
+        if at == '@' then delay = math.max(delay - server_now, 0) end
+    end
     local twin = name and name ~= '' and twin_of(name)
     if twin then
         twins[#twins + 1] = ' ' .. i .. '=' .. twin
@@ -23,7 +25,7 @@ for i = 1, count do
         break
     else
         room = room - 1
-        local id = batch .. '-' .. i .. mark_of(payload)
+        local id = batch .. '-' .. i
         if options == '' then
             plain[#plain + 1] = id .. ' 0\n' .. entered(id, payload, '', 0)
         else

@@ -58,8 +58,8 @@ local function take(want, ahead)
     end
     if lease > 0 then
         soonest = math.min(soonest, now + lease)
-        call('HSET', items, unpack(kept))
-        call('ZADD', held, unpack(ends))
+        add_many('HSET', 'HDEL', items, kept, '-', long)
+        add_many('ZADD', 'ZREM', held, ends, 0, long)
     end
     if listed > 0 then call('LTRIM', ready, listed, -1) end
     if #used > 0 then call('ZREM', ranked, unpack(used)) end

@@ -9,18 +9,69 @@
 
 #include <fmt/format.h>
 
-#include <exception>
+#include <algorithm>
 #include <iterator>
-#include <string_view>
+#include <map>
 
 namespace lockstep::detail {
 namespace {
 
 using namespace std::chrono_literals;
+using load = std::shared_ptr<added_load>;
 
-constexpr std::size_t most_together = 128;  // jobs in a call, unless it is one flow
+constexpr std::size_t most_together = 128;         // jobs in a call, unless it is one flow
+constexpr std::size_t most_bytes_together = 1 << 20;
 
 void ignore(std::exception_ptr) noexcept {}
+
+std::size_t bytes_of(addition const& what) noexcept {
+    std::size_t sum = 0;
+    for (auto const& one : what.words) sum += one.size();
+    return sum;
+}
+
+void fail_all(added_load& what, std::exception_ptr const& why) noexcept {
+    for (auto& one : what.parcels) {
+        if (auto* const from = std::exchange(one.from, nullptr)) from->fail(why);
+    }
+}
+
+void finish_all(added_load& what, std::string_view answer) {
+    auto const batch = base::cut(answer, ' ');
+    std::map<std::size_t, std::string_view> twins;
+    while (!answer.empty()) {
+        auto const word = base::cut(answer, ' ');
+        auto const sign = word.find('=');
+        twins[static_cast<std::size_t>(read_number(word.substr(0, sign)))] = word.substr(sign + 1);
+    }
+    for (auto& one : what.parcels) {
+        if (one.from == nullptr) continue;
+        for (auto n = one.first / addition::words_of_each + 1; n <= one.end / addition::words_of_each; ++n) {
+            auto const twin = twins.find(n);
+            if (twin == twins.end()) one.from->ids.emplace_back(fmt::format("{}-{}f", batch, n), true);
+            else one.from->ids.emplace_back(twin->second, false);
+        }
+        std::exchange(one.from, nullptr)->finish();
+    }
+}
+
+bool was_refused(error const& problem) noexcept {
+    return problem.reason() == errc::invalid_argument || std::string_view{problem.what()}.starts_with("LOCKSTEP_FORMAT");
+}
+
+/// Each for itself.
+std::vector<load> parts_of(added_load& what) {
+    std::vector<load> all;
+    for (auto& one : what.parcels) {
+        if (one.from == nullptr) continue;
+        auto const begin = what.words.begin();
+        std::vector<std::string> words(begin + static_cast<std::ptrdiff_t>(one.first), begin + static_cast<std::ptrdiff_t>(one.end));
+        all.push_back(std::make_shared<added_load>(added_load{one.from->at, std::move(words), {{one.from, 0, one.end - one.first}}, std::stop_source{}}));
+    }
+    for (auto& one : what.parcels) one.from = nullptr;
+    for (auto const& one : all) one->parcels.front().from->in = one;
+    return all;
+}
 
 }  // namespace
 
@@ -35,80 +86,79 @@ task<void> job_additions::send_all(std::shared_ptr<job_additions> self) {
     try {
         engine::pause turn{self->owner_, 0ms};  // behind all who come in this one
         co_await turn;
-    } catch (error const& problem) {
-        while (!self->waiting_.empty()) self->waiting_.front().fail(problem.reason(), problem.what());
-        co_return;
+        while (!self->waiting_.empty()) dispatch(self, self->next());
+    } catch (...) {
+        while (!self->waiting_.empty()) self->waiting_.front().fail(std::current_exception());
     }
-    while (!self->waiting_.empty()) start(send(self, self->next()), ignore);
 }
 
-job_additions::load job_additions::next() {
-    load found{waiting_.front().at, {}, {}};
-    while (!waiting_.empty()) {
-        auto& one = waiting_.front();
-        auto const first = found.words.size(), end = first + one.words.size();
-        if (first != 0 && end > most_together * addition::words_of_each) break;
-        waiting_.pop_front();
-        found.parcels.push_back({&one, first, end});
-        if (first == 0) found.words = std::move(one.words);
-        else std::move(one.words.begin(), one.words.end(), std::back_inserter(found.words));
+load job_additions::next() {
+    auto found = std::make_shared<added_load>();
+    found->at = waiting_.front().at;
+    std::size_t jobs = 0, bytes = 0, count = 0;
+    for (auto& one : waiting_) {
+        jobs += one.words.size() / addition::words_of_each;
+        bytes += bytes_of(one);
+        if (!found->parcels.empty() && (jobs > most_together || bytes > most_bytes_together)) break;
+        found->parcels.push_back({&one, 0, 0});
+        count += one.words.size();
+    }
+    found->words.reserve(count);
+    for (auto& one : found->parcels) {
+        one.first = found->words.size();
+        std::move(one.from->words.begin(), one.from->words.end(), std::back_inserter(found->words));
+        one.end = found->words.size();
+        one.from->in = found;
+        one.from->unlink();
     }
     return found;
 }
 
-task<void> job_additions::send(std::shared_ptr<job_additions> self, load what) {
-    for (auto& one : what.parcels) {
-        if (one.from != nullptr) one.from->place = &one.from;
-    }
-    std::vector<std::string> keys{what.at->what().key(), self->types_, what.at->what().key_of("absent")};
+void job_additions::dispatch(std::shared_ptr<job_additions> const& self, load const& what) noexcept {
     try {
-        auto asking = depot::ask_once(what.at, scripts::job_add, std::move(keys), what.parcels.size() == 1 ? std::move(what.words) : what.words);
+        start(send(self, what), ignore);
+    } catch (...) {
+        fail_all(*what, std::current_exception());
+    }
+}
+
+task<void> job_additions::send(std::shared_ptr<job_additions> self, load what) {
+    std::exception_ptr why;
+    bool is_refused = false;
+    try {
+        std::vector<std::string> keys{what->at->what().key(), self->types_, what->at->what().key_of("absent")};
+        auto words = what->parcels.size() == 1 ? std::move(what->words) : what->words;
+        auto asking = with_stop_token(depot::ask_once(what->at, scripts::job_add, std::move(keys), std::move(words)), what->unwanted.get_token());
         auto const answer = co_await std::move(asking);
-        self->added(what, answer);
+        finish_all(*what, answer);
     } catch (error const& problem) {
-        self->failed(what, problem);
+        why = std::current_exception();
+        is_refused = was_refused(problem) && what->parcels.size() > 1;
+    } catch (...) {
+        why = std::current_exception();
     }
+    if (is_refused) {
+        try {
+            for (auto const& one : parts_of(*what)) dispatch(self, one);
+        } catch (...) {
+            why = std::current_exception();
+        }
+    }
+    if (why) fail_all(*what, why);
 }
 
-void job_additions::added(load const& what, std::string_view answer) {
-    auto const batch = base::cut(answer, ' ');
-    std::map<std::size_t, std::string_view> twins;
-    while (!answer.empty()) {
-        auto const word = base::cut(answer, ' ');
-        auto const sign = word.find('=');
-        twins[static_cast<std::size_t>(read_number(word.substr(0, sign)))] = word.substr(sign + 1);
+void added_load::leave(addition const& who) noexcept {
+    bool is_wanted = false;
+    for (auto& one : parcels) {
+        if (one.from == &who) one.from = nullptr;
+        is_wanted = is_wanted || one.from != nullptr;
     }
-    for (auto const& one : what.parcels) {
-        if (one.from == nullptr) continue;
-        for (auto n = one.first / addition::words_of_each + 1; n <= one.end / addition::words_of_each; ++n) {
-            auto const twin = twins.find(n);
-            if (twin == twins.end()) one.from->ids.emplace_back(fmt::format("{}-{}f", batch, n), true);
-            else one.from->ids.emplace_back(twin->second, false);
-        }
-        one.from->place = nullptr;
-        one.from->finish();
-    }
-}
-
-/// If the server found fault with one of several, nothing was written: each is sent for itself.
-void job_additions::failed(load& what, error const& problem) noexcept {
-    bool const is_refused = problem.reason() == errc::invalid_argument || std::string_view{problem.what()}.starts_with("LOCKSTEP_FORMAT");
-    for (auto& one : what.parcels) {
-        if (one.from == nullptr) continue;
-        one.from->place = nullptr;
-        if (!is_refused || what.parcels.size() == 1) {
-            one.from->fail(problem.reason(), problem.what());
-            continue;
-        }
-        auto const begin = what.words.begin();
-        std::vector<std::string> words(begin + static_cast<std::ptrdiff_t>(one.first), begin + static_cast<std::ptrdiff_t>(one.end));
-        start(send(shared_from_this(), {one.from->at, std::move(words), {{one.from, 0, one.end - one.first}}}), ignore);
-    }
+    if (!is_wanted) unwanted.request_stop();
 }
 
 void addition::leave() noexcept {
     unlink();
-    if (place != nullptr) *place = nullptr;
+    if (auto const call = std::move(in)) call->leave(*this);
 }
 
 }  // namespace lockstep::detail

@@ -1,8 +1,8 @@
 #pragma once
 
 // Jobs that have to do with others, on their way to the server. What comes in the same turn leaves in one call, as long as that is not large: a call
-// costs the server as much as several jobs. All jobs of one flow are added, or none; flows that share a call do not share their fate.
-// In turns, except construction.
+// costs the server as much as several jobs. All jobs of one flow are added, or none; if the server finds fault with one of several flows before it
+// writes anything, each is sent for itself. In turns, except construction.
 
 #include "lease/awaiter.hpp"
 #include "messaging/depot.hpp"
@@ -10,15 +10,31 @@
 #include <boost/intrusive/list.hpp>
 
 #include <cstddef>
-#include <map>
+#include <exception>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace lockstep::detail {
 
 class addition;
+
+/// One call, and whose jobs are in it.
+struct added_load {
+    struct parcel {
+        addition* from;  // nobody: it does not wait any more
+        std::size_t first, end;  // its words
+    };
+    std::shared_ptr<depot> at;
+    std::vector<std::string> words;
+    std::vector<parcel> parcels;
+    std::stop_source unwanted;  // nobody waits for it any more
+
+    void leave(addition const& who) noexcept;
+};
 
 class job_additions : public std::enable_shared_from_this<job_additions> {
 public:
@@ -29,21 +45,10 @@ public:
     void enter(addition& what);
 
 private:
-    struct parcel {
-        addition* from;  // nobody: it does not wait any more
-        std::size_t first, end;  // its words
-    };
-    struct load {
-        std::shared_ptr<depot> at;
-        std::vector<std::string> words;
-        std::vector<parcel> parcels;
-    };
-
     static task<void> send_all(std::shared_ptr<job_additions> self);
-    static task<void> send(std::shared_ptr<job_additions> self, load what);
-    load next();
-    void added(load const& what, std::string_view answer);
-    void failed(load& what, error const& problem) noexcept;
+    static void dispatch(std::shared_ptr<job_additions> const& self, std::shared_ptr<added_load> const& what) noexcept;
+    static task<void> send(std::shared_ptr<job_additions> self, std::shared_ptr<added_load> what);
+    std::shared_ptr<added_load> next();
 
     std::shared_ptr<core> owner_;
     std::string types_;
@@ -62,7 +67,7 @@ public:
 
     std::shared_ptr<depot> at;       ///< the queue of one of them
     std::vector<std::string> words;  ///< until it is on its way
-    addition** place = nullptr;      ///< in a call that is under way
+    std::shared_ptr<added_load> in;  ///< since then
     std::vector<std::pair<std::string, bool>> ids;  ///< of each without its type, and is it new
 
 private:

@@ -7,7 +7,7 @@
   ARGV[2]  sequence  as in queue_push
   ARGV[3]  deadline_ms
   ARGV[4..]          for each job: its type; '<delay_ms or @time_ms> <priority> <policy, as in include/job_sides.lua>'; '' or '<rule><name>', as in
-                     include/job_single.lua; its batch, or ''; its parents, each as #<by how many further down in this list, or -> or <type>/<id> of one that exists;
+                     include/job_single.lua; its batch, or ''; its parents, each as #<its place in this list, less that of the child> or <type>/<id> of one that exists;
                      '<options of the job>\n<payload>'
   Returns  {'<sequence> <batch>[ <n>=<id of the one for which it was left out>]...', now_ms} | {'late', now_ms}; the ids are <batch>-<n>f
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)

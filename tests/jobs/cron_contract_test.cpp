@@ -176,7 +176,7 @@ TEST_P(cron_contract, with_a_key_make_no_second_job_while_the_first_one_waits) {
 TEST_P(cron_contract, of_which_one_at_a_time_is_run_skip_queue_or_replace) {
     std::pair<char const*, single_policy> const policies[] = {{"skip", single_policy::skip}, {"queue", single_policy::queue}, {"replace", single_policy::replace}};
     for (auto const& [id, policy] : policies) {
-        put(id, {.expression = "0 * * * *", .missed = missed_runs::all, .job = {.single = id, .when_running = policy, .tags = "night"}});
+        put(id, {.expression = half_past(), .missed = missed_runs::all, .job = {.single = id, .when_running = policy, .tags = "night"}});
         miss(id, 5h - 1s);
     }
     auto const worker = keeper();

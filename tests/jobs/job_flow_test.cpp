@@ -373,6 +373,60 @@ TEST_P(job_flow_contract, many_that_are_added_at_once_share_calls_and_not_their_
     ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_completed + jobs.counts("other").ever_completed == 1 + 3 * 90; }));
 }
 
+TEST_P(job_flow_contract, many_at_once_may_be_of_one_single_name) {
+    auto const first = jobs.schedule("mail", text{"first"}, {.single = "x"}).id;
+    std::vector<begun<scheduled>> all;
+    auto const skip = single_policy::skip;
+    for (int i = 0; i < 10; ++i) {
+        auto const batch = "b" + std::to_string(i);
+        if (i % 2 == 0) all.emplace_back(jobs.async_schedule("mail", batch, {.single = "x", .when_running = skip, .batch = batch}));
+        else all.emplace_back(jobs.async_schedule("mail", batch, {.single = "x", .when_running = skip}));
+    }
+    for (std::size_t i = 0; i != all.size(); ++i) {
+        auto const made = all[i].get();
+        EXPECT_EQ(made.is_new, i % 2 == 0);
+        if (i % 2 == 0) EXPECT_EQ(state(made.id), job_state::cancelled) << "its batch is to know it";
+        else EXPECT_EQ(made.id, first) << "the one that waits, not one that was cancelled with it";
+    }
+}
+
+TEST(job_flows, that_are_not_waited_for_any_more_are_not_added_unless_they_were_sent) {
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client near{server.url()}, far{{.url = proxy.url(), .command_timeout = 20s}};
+    job_client here{near, "name"}, there{far, "name"};
+    there.schedule("mail", text{"first"});
+    proxy.refuse();
+    proxy.cut();
+    std::stop_source gone;
+    job_flow flow;
+    flow.add("a", "mail", text{"a"});
+    std::vector<begun<ids_by_name>> all;
+    for (int i = 0; i < 3; ++i) all.emplace_back(with_stop_token(there.async_add_flow(flow), gone.get_token()));
+    begun<ids_by_name> const other{there.async_add_flow(job_flow{}.add("b", "other", text(2 << 20, 'b')))};
+    EXPECT_FALSE(eventually([&] { return all[0].done(); }, 50ms));
+    gone.request_stop();
+    for (auto const& one : all) EXPECT_THROW(static_cast<void>(one.get()), cancelled_error);
+    proxy.heal();
+    EXPECT_EQ(other.get().size(), 1U) << "it is too large to share their call";
+    EXPECT_EQ(here.counts("mail").ever_added, 1);
+}
+
+TEST(job_flows, end_with_their_client) {
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    auto far = std::make_unique<client>(proxy.url());
+    job_client there{*far, "name"};
+    there.schedule("mail", text{"first"});
+    proxy.hold(direction::to_client);
+    job_flow flow;
+    flow.add("a", "mail", text{"a"});
+    std::vector<begun<ids_by_name>> all;
+    for (int i = 0; i < 300; ++i) all.emplace_back(there.async_add_flow(flow));
+    far->close();
+    for (auto const& one : all) EXPECT_THROW(static_cast<void>(one.get()), cancelled_error);
+}
+
 TEST(job_flows, that_are_added_at_once_need_few_calls) {
     redis_server server;
     client near{server.url()};

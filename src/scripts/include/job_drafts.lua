@@ -52,7 +52,7 @@ for i, job in ipairs(jobs) do
     local first = place and (ahead[place] or call('HGET', job.side.q .. ':singles', job.name))
     if first and job.rule == 'k' and #job.kids == 0 and job.batch == '' then
         job.is_left_out, twins[#twins + 1] = true, ' ' .. i .. '=' .. first
-    elseif place then
+    elseif place and not (first and job.rule == 'k') then
         ahead[place] = job.id
     end
 end

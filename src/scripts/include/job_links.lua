@@ -84,9 +84,13 @@ local function spread()
     local at, seen = 1, 0  -- places are known of so many
     while agenda[at] do
         if at > seen then
-            for i = at, #agenda do agenda[i].places = places_of(agenda[i].names) end
+            local size = 0
+            while agenda[seen + 1] and size < 100000 do
+                seen = seen + 1
+                size = size + #agenda[seen].names
+                agenda[seen].places = places_of(agenda[seen].names)
+            end
             load_nodes()
-            seen = #agenda
         end
         local what = agenda[at]
         open_for[what.names] = nil

@@ -48,15 +48,7 @@ local function follow(is_taking)
 --#include job_batch
 --#include job_nodes
 --#include job_links
-    read_ties(side_of(here), linked)
-    for _, one in ipairs(linked) do
-        if one[2] ~= 'over' then
-            leave(side_of(here), one[1], one[2])
-        else
-            ties[one[1]] = nil
-            stopped_at_last(side_of(here), one[1])
-        end
-    end
+    leave_all(side_of(here), linked)
     linked = {}
     spread()
     commit_batches()

@@ -15,7 +15,7 @@
 local function part(name) return key .. ':' .. name end
 
 local added, started, news, tally, finished, outcomes = {}, {}, {}, {}, {completed = {}, failed = {}, cancelled = {}}, {}
--- Those that ended, where others may wait for them: all whose id has an f, or all.
+-- Those that ended, where others may wait for them, and how: all whose id has an f, or all.
 local linked, has_heirs = {}, false
 
 local function add_up(what, n) tally[what] = (tally[what] or 0) + n end
@@ -28,7 +28,7 @@ local function is_stopping(id, generation)
     has_singles = has_singles or call('EXISTS', part('singles'))
     local text = has_singles == 1 and call('HGET', part('links'), 'z' .. id)
     if not text or (generation and string.match(text, '^%d+') ~= generation) then return false end
-    linked[#linked + 1] = {id, 'over'}
+    linked[#linked + 1], linked[#linked + 2] = id, 'over'
     return true
 end
 
@@ -39,7 +39,7 @@ local function end_job(state, id, text, is_sure)
     local list = finished[state]
     list[#list + 1] = id
     if text ~= '' then outcomes[#outcomes + 1], outcomes[#outcomes + 2] = id, text end
-    if is_linked then linked[#linked + 1] = {id, state} end
+    if is_linked then linked[#linked + 1], linked[#linked + 2] = id, state end
 end
 
 local forget_old, erase  -- job_forget

@@ -31,6 +31,7 @@ local name, worker, keep = string.match(ARGV[5], '^([^\n]*)\n([^\n]*)\n([^\n]*)$
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time
+--#include queue_wait
 --#include queue_keys
 --#include job_rules
 --#include job_forget

@@ -30,6 +30,7 @@ local memory, ready, ranked, later, held, items, dedup, recent, dead =
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time
+--#include queue_wait
 --#include queue_keys
 --#include queue_dead
 --#include queue_return

@@ -41,7 +41,7 @@ TYPED_TEST(slow_health_on_sentinel, sees_who_is_missing) {
 TYPED_TEST(slow_health_on_sentinel, follows_a_failover) {
     sentinel_group group{{.replicas = 2, .sentinels = 3}};
     client by{group.sentinel_url()};
-    ASSERT_EQ(health_of<TypeParam>(by).state, health_state::healthy);
+    ASSERT_TRUE(eventually([&] { return health_of<TypeParam>(by).state == health_state::healthy; })) << "servers that have just begun find one another";
     auto const old = group.master_address();
     group.kill_master();
     auto const report = health_of<TypeParam>(by, {.within = 1s, .slow = 10s});
@@ -69,7 +69,7 @@ TYPED_TEST(slow_health_on_sentinel, diagnoses_ttl_and_min_replicas) {
 TEST(slow_health_without_sentinels, is_unhealthy) {
     sentinel_group group{{.replicas = 1, .sentinels = 1, .quorum = 1}};
     client by{group.sentinel_url()};
-    ASSERT_EQ(check_health(by, patient).state, health_state::healthy);
+    ASSERT_TRUE(eventually([&] { return check_health(by, patient).state == health_state::healthy; })) << "servers that have just begun find one another";
     group.sentinel(0).kill9();
     auto const report = check_health(by, {.within = 3s, .slow = 10s});
     EXPECT_EQ(state_of(report, "sentinel"), "unhealthy") << report.text();
@@ -103,7 +103,7 @@ TYPED_TEST(slow_health_on_a_cluster, looks_at_every_master) {
 TYPED_TEST(slow_health_on_a_cluster, sees_a_replica_that_failed) {
     cluster nodes;
     client by{nodes.url()};
-    ASSERT_EQ(health_of<TypeParam>(by).state, health_state::healthy);
+    ASSERT_TRUE(eventually([&] { return health_of<TypeParam>(by).state == health_state::healthy; })) << "servers that have just begun find one another";
     auto& lost = nodes.node(nodes.shards());
     lost.kill9();
     EXPECT_TRUE(eventually([&] { return state_of(health_of<TypeParam>(by), "cluster") == "degraded"; }, 20s));
@@ -117,7 +117,7 @@ TYPED_TEST(slow_health_on_a_cluster, sees_a_replica_that_failed) {
 TYPED_TEST(slow_health_on_a_cluster, sees_a_master_that_failed_without_a_replica) {
     cluster nodes{{.replicas_per_master = 0}};
     client by{nodes.url()};
-    ASSERT_EQ(health_of<TypeParam>(by).state, health_state::healthy);
+    ASSERT_TRUE(eventually([&] { return health_of<TypeParam>(by).state == health_state::healthy; })) << "servers that have just begun find one another";
     auto& lost = nodes.node(2);
     lost.kill9();
     auto const begin = now_ms();

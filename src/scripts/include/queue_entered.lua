@@ -1,10 +1,10 @@
 -- Puts them there, and tells who waits. Needs queue_enter and queue_offer, queue_tell and queue_tell_time.
 if accepted < count and ARGV[4] ~= '' then
-    touch('l', batch, 'f', 1)
+    touch('l', batch, 'f', 1, unpack(offered))
     call('ZADD', KEYS[8], 'NX', us, ARGV[4])
     call('PEXPIRE', KEYS[8], 300000)
 else
-    touch('l', batch)
+    touch('l', batch, unpack(offered))
 end
 in_chunks('RPUSH', KEYS[2], plain)
 in_chunks('ZADD', KEYS[3], ranked)

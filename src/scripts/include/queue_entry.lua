@@ -12,18 +12,6 @@ local function order_of(id)
     return string.format('%16s%06d', batch, n)
 end
 
--- Many fields or members at once. The server keeps few and short ones as one piece of memory, which it looks through for each of them; one that is
--- long makes a table of it.
-local long = string.rep('-', 65)
-local function add_many(add, remove, where, list, first, second)
-    if #list < 48 then
-        call(add, where, unpack(list))
-        return
-    end
-    call(add, where, first, second, unpack(list))
-    call(remove, where, add == 'HSET' and first or second)
-end
-
 -- Appends to or pops from something of any size: unpack() has a limit.
 local function in_chunks(command, where, list)
     for i = 1, #list, 1000 do call(command, where, unpack(list, i, math.min(i + 999, #list))) end

@@ -34,5 +34,7 @@ end
 -- A lease that ends then, or something that is due: 'n' is not later.
 local calm = tonumber(was[7])
 local function lower(when)
-    if calm and when < calm then call('HSET', key, 'n', string.format('%.0f', when), 'c', string.format('%.0f', now)) end
+    if not calm or when >= calm then return end
+    calm = when
+    call('HSET', key, 'n', string.format('%.0f', when), 'c', string.format('%.0f', now))
 end

@@ -1,4 +1,4 @@
--- What a pull answers, and remembers. Needs queue_take, queue_tell_time, queue_keys; want, name, look and waits.
+-- What a pull answers, and remembers. Needs queue_take, queue_wait, queue_keys; want, name, look and waits.
 if #tokens < want and name ~= '' then
     waits = 1
     look = wait_from_now(KEYS[10], name, math.min(look, soonest))

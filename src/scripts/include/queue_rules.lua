@@ -1,6 +1,6 @@
 -- What the scripts of queues begin with. Needs checks, and memory, the key of this caller's record.
 --   v  format    l  number of the last batch    x  when this hash goes, ms    f  somebody waits for room    k  keys are remembered for a while
---   t  at this time, ms, one of those who wait will look again; gone when one of them is told of something or leaves
+--   t  at this time, ms, one of those who wait will look again; gone, or 0, when one of them is told of something or leaves
 --   h  others wait for jobs of this queue, and it cannot be seen by their ids
 --   n  before this time, ms, no lease ends and nothing that is put off is due; without it that is not known
 --   g  before this time, ms, jobs that completed are not looked at again: most of them could not be forgotten

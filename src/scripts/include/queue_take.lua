@@ -11,6 +11,18 @@ local function taken_before()
     return answer
 end
 
+-- Many fields or members at once. The server keeps few and short ones as one piece of memory, which it looks through for each of them; one that is
+-- long makes a table of it.
+local long = string.rep('-', 65)
+local function add_many(add, remove, where, list, first, second)
+    if #list < 48 then
+        call(add, where, unpack(list))
+        return
+    end
+    call(add, where, first, second, unpack(list))
+    call(remove, where, add == 'HSET' and first or second)
+end
+
 -- ahead: so many more, unless one of them all was delivered before. What kills its worker would kill it with all that this one has in hand.
 local function take(want, ahead)
     local most = want + (ahead or 0)

@@ -160,6 +160,18 @@ TEST_F(queue_faults, an_item_in_a_message_is_held_for_as_long_as_one_that_was_ta
     EXPECT_EQ(here.counts().held, 0);
 }
 
+TEST_F(queue_faults, the_lease_of_an_item_in_a_message_counts_also_beside_one_that_is_put_off) {
+    begun waiting_one{there.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    std::vector<task<enqueued>> both;
+    both.push_back(here.async_enqueue("now"));
+    both.push_back(here.async_enqueue("later", {.delay = 60s}));
+    static_cast<void>(sync_wait(when_all(std::move(both))));
+    auto const calm = std::stoll(server.must({"HGET", queue_key, "n"}).text);
+    EXPECT_LE(calm, server_ms(server) + 400) << "nobody would look for it before that";
+    EXPECT_EQ(waiting_one.get()->value(), "now");
+}
+
 TEST_F(queue_faults, an_item_in_a_message_that_is_lost_comes_back_soon) {
     begun waiting_one{there.async_dequeue(60s)};
     ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));

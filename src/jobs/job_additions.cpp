@@ -9,9 +9,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <exception>
 #include <iterator>
 #include <map>
+#include <string_view>
 
 namespace lockstep::detail {
 namespace {

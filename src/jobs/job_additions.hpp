@@ -10,11 +10,9 @@
 #include <boost/intrusive/list.hpp>
 
 #include <cstddef>
-#include <exception>
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -20,6 +20,6 @@ local function admit()
         call('ZREM', held, unpack(dropped))
         call('HDEL', items, unpack(dropped))
     end
-    if count > 0 then add_many('HSET', 'HDEL', part('running'), begun, '-', long) end
+    if count > 0 then add_many('HSET', 'HDEL', part('running'), begun, long, 0) end
     tokens, answer = taken, texts
 end

@@ -12,15 +12,15 @@ local function taken_before()
 end
 
 -- Many fields or members at once. The server keeps few and short ones as one piece of memory, which it looks through for each of them; one that is
--- long makes a table of it.
+-- long makes a table of it. first, second: that one, as `add` wants it.
 local long = string.rep('-', 65)
 local function add_many(add, remove, where, list, first, second)
     if #list < 48 then
         call(add, where, unpack(list))
-        return
+    else
+        call(add, where, first, second, unpack(list))
+        call(remove, where, long)
     end
-    call(add, where, first, second, unpack(list))
-    call(remove, where, add == 'HSET' and first or second)
 end
 
 -- ahead: so many more, unless one of them all was delivered before. What kills its worker would kill it with all that this one has in hand.
@@ -70,7 +70,7 @@ local function take(want, ahead)
     end
     if lease > 0 then
         soonest = math.min(soonest, now + lease)
-        add_many('HSET', 'HDEL', items, kept, '-', long)
+        add_many('HSET', 'HDEL', items, kept, long, 0)
         add_many('ZADD', 'ZREM', held, ends, 0, long)
     end
     if listed > 0 then call('LTRIM', ready, listed, -1) end

@@ -85,10 +85,10 @@ double used_memory(stand& all) {
 }  // namespace
 
 void sliding_log(stand& all, peer_kit& peers, std::string const& name) {
-    decisions(all, peers, name, rate_algorithm::sliding_log, scripts::rate_log, {"1", "1", "1000000", "1000000"});
+    decisions(all, peers, name, rate_algorithm::sliding_log, scripts::rate_log, {"1", "each", "1000000", "1000000"});
 }
 void sliding_window(stand& all, peer_kit& peers, std::string const& name) {
-    decisions(all, peers, name, rate_algorithm::sliding_window, scripts::rate_window, {"1", "1", "1000000", "1000000", "2002"});
+    decisions(all, peers, name, rate_algorithm::sliding_window, scripts::rate_window, {"1", "each", "1000000", "1000000", "2002"});
 }
 void token_bucket(stand& all, peer_kit& peers, std::string const& name) {
     decisions(all, peers, name, rate_algorithm::token_bucket, scripts::rate_bucket, {"8", "1000000", "2002"});

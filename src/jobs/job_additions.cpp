@@ -2,28 +2,20 @@
 
 #include "base/words.hpp"
 #include "core/core.hpp"
-#include "lease/pause.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
 
 #include <fmt/format.h>
 
-#include <exception>
-#include <iterator>
 #include <map>
 #include <string_view>
 
 namespace lockstep::detail {
 namespace {
 
-using namespace std::chrono_literals;
-using load = std::shared_ptr<added_load>;
-
 constexpr std::size_t most_together = 128;         // jobs in a call, unless it is one flow
 constexpr std::size_t most_bytes_together = 1 << 20;
-
-void ignore(std::exception_ptr) noexcept {}
 
 std::size_t bytes_of(addition const& what) noexcept {
     std::size_t sum = 0;
@@ -31,13 +23,10 @@ std::size_t bytes_of(addition const& what) noexcept {
     return sum;
 }
 
-void fail_all(added_load& what, std::exception_ptr const& why) noexcept {
-    for (auto& one : what.parcels) {
-        if (auto* const from = std::exchange(one.from, nullptr)) from->fail(why);
-    }
-}
+addition& as_addition(engine::passenger& who) noexcept { return static_cast<addition&>(who); }
 
-void finish_all(added_load& what, std::string_view answer) {
+/// `counts`: how many jobs each of those aboard had.
+void finish_all(engine::shared_call& what, std::vector<std::size_t> const& counts, std::string_view answer) {
     auto const batch = base::cut(answer, ' ');
     std::map<std::size_t, std::string_view> twins;
     while (!answer.empty()) {
@@ -45,14 +34,17 @@ void finish_all(added_load& what, std::string_view answer) {
         auto const sign = word.find('=');
         twins[static_cast<std::size_t>(read_number(word.substr(0, sign)))] = word.substr(sign + 1);
     }
-    for (auto& one : what.parcels) {
-        if (one.from == nullptr) continue;
-        for (auto n = one.first / addition::words_of_each + 1; n <= one.end / addition::words_of_each; ++n) {
-            auto const twin = twins.find(n);
-            if (twin == twins.end()) one.from->ids.emplace_back(fmt::format("{}-{}f", batch, n), true);
-            else one.from->ids.emplace_back(twin->second, false);
+    std::size_t n = 0;
+    for (std::size_t i = 0; i != counts.size(); n += counts[i++]) {
+        if (what.aboard[i] == nullptr) continue;
+        auto& who = as_addition(*what.aboard[i]);
+        for (auto number = n + 1; number <= n + counts[i]; ++number) {
+            auto const twin = twins.find(number);
+            if (twin == twins.end()) who.ids.emplace_back(fmt::format("{}-{}f", batch, number), true);
+            else who.ids.emplace_back(twin->second, false);
         }
-        std::exchange(one.from, nullptr)->finish();
+        what.aboard[i] = nullptr;
+        who.finish();
     }
 }
 
@@ -60,106 +52,39 @@ bool was_refused(error const& problem) noexcept {
     return problem.reason() == errc::invalid_argument || std::string_view{problem.what()}.starts_with("LOCKSTEP_FORMAT");
 }
 
-/// Each for itself.
-std::vector<load> parts_of(added_load& what) {
-    std::vector<load> all;
-    for (auto& one : what.parcels) {
-        if (one.from == nullptr) continue;
-        auto const begin = what.words.begin();
-        std::vector<std::string> words(begin + static_cast<std::ptrdiff_t>(one.first), begin + static_cast<std::ptrdiff_t>(one.end));
-        all.push_back(std::make_shared<added_load>(added_load{one.from->at, std::move(words), {{one.from, 0, one.end - one.first}}, std::stop_source{}}));
-    }
-    for (auto& one : what.parcels) one.from = nullptr;
-    for (auto const& one : all) one->parcels.front().from->in = one;
-    return all;
-}
-
 }  // namespace
 
-void job_additions::enter(addition& what) {
-    if (owner_->closed()) return what.fail(errc::cancelled, "the client is closed");
-    bool const is_first = waiting_.empty();
-    waiting_.push_back(what);
-    if (is_first) start(send_all(shared_from_this()), ignore);
-}
-
-task<void> job_additions::send_all(std::shared_ptr<job_additions> self) {
-    try {
-        engine::pause turn{self->owner_, 0ms};  // behind all who come in this one
-        co_await turn;
-        while (!self->waiting_.empty()) dispatch(self, self->next());
-    } catch (...) {
-        while (!self->waiting_.empty()) self->waiting_.front().fail(std::current_exception());
-    }
-}
-
-load job_additions::next() {
-    auto found = std::make_shared<added_load>();
-    found->at = waiting_.front().at;
+std::size_t job_additions::count_together(line const& waiting) const {
     std::size_t jobs = 0, bytes = 0, count = 0;
-    for (auto& one : waiting_) {
-        jobs += one.words.size() / addition::words_of_each;
-        bytes += bytes_of(one);
-        if (!found->parcels.empty() && (jobs > most_together || bytes > most_bytes_together)) break;
-        found->parcels.push_back({&one, 0, 0});
-        count += one.words.size();
+    for (auto const& one : waiting) {
+        auto const& what = static_cast<addition const&>(one);
+        jobs += what.count();
+        bytes += bytes_of(what);
+        if (count != 0 && (jobs > most_together || bytes > most_bytes_together)) break;
+        ++count;
     }
-    found->words.reserve(count);
-    for (auto& one : found->parcels) {
-        one.first = found->words.size();
-        std::move(one.from->words.begin(), one.from->words.end(), std::back_inserter(found->words));
-        one.end = found->words.size();
-        one.from->in = found;
-        one.from->unlink();
-    }
-    return found;
+    return count;
 }
 
-void job_additions::dispatch(std::shared_ptr<job_additions> const& self, load const& what) noexcept {
-    try {
-        start(send(self, what), ignore);
-    } catch (...) {
-        fail_all(*what, std::current_exception());
+task<void> job_additions::send(engine::shared_call& what) {
+    auto const at = as_addition(*what.aboard.front()).at;
+    std::vector<std::size_t> counts;
+    std::vector<std::string> words;
+    for (auto* const one : what.aboard) {
+        auto& from = as_addition(*one);
+        counts.push_back(from.count());
+        if (what.aboard.size() == 1) words = std::move(from.words);
+        else words.insert(words.end(), from.words.begin(), from.words.end());
     }
-}
-
-task<void> job_additions::send(std::shared_ptr<job_additions> self, load what) {
-    std::exception_ptr why;
-    bool is_refused = false;
     try {
-        std::vector<std::string> keys{what->at->what().key(), self->types_, what->at->what().key_of("absent")};
-        auto words = what->parcels.size() == 1 ? std::move(what->words) : what->words;
-        auto asking = with_stop_token(depot::ask_once(what->at, scripts::job_add, std::move(keys), std::move(words)), what->unwanted.get_token());
+        std::vector<std::string> keys{at->what().key(), types_, at->what().key_of("absent")};
+        auto asking = depot::ask_once(at, scripts::job_add, std::move(keys), std::move(words));
         auto const answer = co_await std::move(asking);
-        finish_all(*what, answer);
+        finish_all(what, counts, answer);
     } catch (error const& problem) {
-        why = std::current_exception();
-        is_refused = was_refused(problem) && what->parcels.size() > 1;
-    } catch (...) {
-        why = std::current_exception();
+        if (counts.size() == 1 || !was_refused(problem)) throw;
+        send_each(what);
     }
-    if (is_refused) {
-        try {
-            for (auto const& one : parts_of(*what)) dispatch(self, one);
-        } catch (...) {
-            why = std::current_exception();
-        }
-    }
-    if (why) fail_all(*what, why);
-}
-
-void added_load::leave(addition const& who) noexcept {
-    bool is_wanted = false;
-    for (auto& one : parcels) {
-        if (one.from == &who) one.from = nullptr;
-        is_wanted = is_wanted || one.from != nullptr;
-    }
-    if (!is_wanted) unwanted.request_stop();
-}
-
-void addition::leave() noexcept {
-    unlink();
-    if (auto const call = std::move(in)) call->leave(*this);
 }
 
 }  // namespace lockstep::detail

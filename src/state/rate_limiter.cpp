@@ -4,10 +4,10 @@
 #include "core/keyed.hpp"
 #include "lease/pause.hpp"
 #include "redis/command.hpp"
-#include "redis/slot.hpp"
 #include "scripts/all.hpp"
 #include "state/block_cache.hpp"
 #include "state/line.hpp"
+#include "state/rate_asking.hpp"
 
 #include <lockstep/error.hpp>
 
@@ -15,12 +15,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <initializer_list>
 #include <unordered_set>
 
-// A decision is one call of the script of its algorithm (src/scripts/rate_*.lua, which have the rules); the scripts take any number of keys
-// of one slot. Who waits queues behind those of this process who want the same key, and asks when he is the first; then again when the time
-// that the server named is over. A bucket can be asked for a time in the near future, which then only has to come.
+// What is asked, and how those who ask at once share a call: rate_asking.hpp. Who waits queues behind those of this process who want the same key,
+// and asks when he is the first; then again when the time that the server named is over. A bucket can be asked for a time in the near future, which
+// then only has to come.
 
 namespace lockstep {
 namespace {
@@ -30,9 +29,6 @@ using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-constexpr std::int64_t ticks_per_us = 8;            // of rate_bucket.lua
-constexpr std::int64_t first_us = 1'700'000'000'000'000;
-constexpr microseconds furthest_reservation = 10s;  // also how much longer than needed a bucket stays empty when the server's clock is set back
 constexpr std::size_t most_keys = 1'000;
 
 /// The word for a bucket is short: keys of up to 30 bytes take 16 less.
@@ -65,17 +61,9 @@ void check(std::string_view name, rate_limit_options const& how) {
 
 struct detail::limiter_state {
     limiter_state(client& by, std::string_view name, rate_limit_options const& options)
-        : object(by, name, kind_of(options)), how(options), before(object.owner()->options().prefix + ":{"),
+        : object(by, name, kind_of(options)), how(options), rules(options), before(object.owner()->options().prefix + ":{"),
           after(fmt::format("}}:{}:", object.kind())), encoded_name(base::encode_name(name)), blocked(options.block_cache, options.longest_block),
-          waiting_lines(std::make_shared<lines>(object.owner())) {
-        if (how.burst == 0) how.burst = how.limit;
-        interval = (how.per.count() * ticks_per_us + how.limit - 1) / how.limit;
-        furthest = std::min<std::int64_t>(interval * how.burst, furthest_reservation.count() * ticks_per_us);
-        ttl_ms = is_bucket() ? (interval * how.burst + furthest) / (1'000 * ticks_per_us) + 2 : how.per.count() / 500 + 2;
-    }
-
-    bool is_bucket() const noexcept { return how.algorithm == rate_algorithm::token_bucket; }
-    std::int64_t most() const noexcept { return is_bucket() ? how.burst : how.limit; }
+          waiting_lines(std::make_shared<lines>(object.owner())), calls(std::make_shared<rate_calls>(object.owner(), rules)) {}
 
     /// `<prefix>:{<key>}:<kind>:<name>`, or with name and key exchanged: what stands in the braces decides the slot.
     std::string key_for(std::string_view key) const {
@@ -86,24 +74,24 @@ struct detail::limiter_state {
         made.reserve(before.size() + tag.size() + after.size() + rest.size());
         return made.append(before).append(tag).append(after).append(rest);
     }
-    redis::command_terms terms_for(std::string_view full_key, bool once = false) const {
-        auto const& owner = *object.owner();
-        auto const slot = owner.is_cluster() ? static_cast<std::int16_t>(redis::key_slot(full_key)) : std::int16_t{-1};
-        return {.deadline = owner.deadline({}), .slot = slot, .repeatable = !once};
+    /// For keys of one slot.
+    task<reply> ask(std::span<std::string_view const> keys, rate_question const& what) {
+        asked.fetch_add(1, std::memory_order_relaxed);
+        auto& owner = *object.owner();
+        return ask_rate(owner, rules, rate_slot(owner, keys.front()), keys, what);
     }
     void check_cost(std::int64_t cost) const {
-        if (cost >= 1 && cost <= most()) return;
-        throw invalid_argument_error(fmt::format("rate limiter '{}': a cost must be 1 to {}, which is all that can be there, not {}", object.name(), most(), cost));
+        if (cost >= 1 && cost <= rules.most()) return;
+        throw invalid_argument_error(fmt::format("rate limiter '{}': a cost must be 1 to {}, which is all that can be there, not {}", object.name(), rules.most(), cost));
     }
 
     keyed object;
     rate_limit_options how;
+    rate_rules rules;
     std::string before, after, encoded_name;
-    std::int64_t interval = 0;  ///< ticks
-    std::int64_t furthest = 0;  ///< ticks: a reservation
-    std::int64_t ttl_ms = 0;    ///< of a bucket, or a window
     block_cache blocked;
     std::shared_ptr<lines> waiting_lines;
+    std::shared_ptr<rate_calls> calls;
     std::atomic<std::uint64_t> asked{0}, allowed{0}, refused{0}, refused_locally{0};
     std::atomic<std::size_t> waiting{0};
 };
@@ -112,45 +100,8 @@ namespace {
 
 using state = std::shared_ptr<detail::limiter_state>;
 
-struct question {
-    std::int64_t cost = 1;
-    bool take = true;
-    std::int64_t ahead = 0;  ///< ticks
-};
-
-/// For keys of one slot.
-task<reply> ask(detail::limiter_state& of, std::span<std::string_view const> keys, question const& what) {
-    auto const run = [&](scripts::script const& script, std::initializer_list<detail::argument> words) {
-        return redis::run_script(of.object.owner()->way(), script, keys, {words.begin(), words.size()}, of.terms_for(keys.front()));
-    };
-    of.asked.fetch_add(1, std::memory_order_relaxed);
-    int const take = what.take ? 1 : 0;
-    if (of.is_bucket()) {
-        if (what.cost == 1 && what.take && what.ahead == 0) return run(scripts::rate_bucket, {of.interval, of.how.burst, of.ttl_ms});
-        return run(scripts::rate_bucket, {of.interval, of.how.burst, of.ttl_ms, what.cost, take, what.ahead});
-    }
-    if (of.how.algorithm == rate_algorithm::sliding_log) return run(scripts::rate_log, {what.cost, take, of.how.limit, of.how.per.count()});
-    return run(scripts::rate_window, {what.cost, take, of.how.limit, of.how.per.count(), of.ttl_ms});
-}
-
-/// What was said of the key with this index. `retry_after` is also there when it was allowed: how long a reservation has to wait.
-rate_decision read(detail::limiter_state const& of, reply_view said, std::size_t index, question const& what) {
-    auto const number = [&](std::size_t i) { return said[i].as<std::int64_t>(); };
-    rate_decision made{.allowed = number(0) == 1, .limit = of.most(), .at = std::chrono::system_clock::time_point{microseconds{number(1)}}};
-    if (!of.is_bucket()) {
-        made.remaining = number(2 + 3 * index);
-        made.retry_after = microseconds{number(3 + 3 * index)};
-        made.reset = microseconds{number(4 + 3 * index)};
-        return made;
-    }
-    auto const in_us = [](std::int64_t ticks) { return microseconds{(std::max<std::int64_t>(ticks, 0) + ticks_per_us - 1) / ticks_per_us}; };
-    auto const missing = number(2 + index);
-    auto const full = of.interval * of.how.burst;
-    made.remaining = std::max<std::int64_t>(full - missing, 0) / of.interval;
-    made.retry_after = in_us(missing + (made.allowed && what.take ? 0 : of.interval * what.cost) - full);
-    made.reset = in_us(missing);
-    return made;
-}
+using detail::rate_question;
+using way = detail::rate_question::way;
 
 void count(detail::limiter_state& of, rate_decision const& made) noexcept {
     (made.allowed ? of.allowed : of.refused).fetch_add(1, std::memory_order_relaxed);
@@ -158,26 +109,29 @@ void count(detail::limiter_state& of, rate_decision const& made) noexcept {
 
 task<rate_decision> decided(rate_decision made) { co_return made; }
 
-/// `key`: the user's, to remember a refusal by; `sent`: before the question.
-task<rate_decision> decision(state of, task<reply> answer, std::string key, std::int64_t cost, clock::time_point sent) {
-    auto const said = co_await std::move(answer);
-    auto const made = read(*of, said, 0, {.cost = cost});
-    count(*of, made);
-    if (!made.allowed) of->blocked.add(key, cost, made, sent);
-    co_return made;
+/// `sent`: before the question.
+task<rate_decision> decision(state of, std::string key, std::string full_key, std::int64_t cost, clock::time_point sent) {
+    of->asked.fetch_add(1, std::memory_order_relaxed);
+    auto const slot = detail::rate_slot(*of->object.owner(), full_key);
+    detail::rate_decider asking{of->calls, std::move(full_key), slot, cost};
+    co_await asking;
+    count(*of, asking.made);
+    if (!asking.made.allowed) of->blocked.add(key, cost, asking.made, sent);
+    co_return asking.made;
 }
 
-task<rate_decision> look(state of, task<reply> answer, question what) {
+task<rate_decision> look(state of, task<reply> answer, rate_question what) {
     auto const said = co_await std::move(answer);
-    co_return read(*of, said, 0, what);
+    co_return detail::rate_answer{of->rules, said, what}.next();
 }
 
-task<std::vector<rate_decision>> decisions(state of, task<reply> answer, std::size_t keys, question what) {
+task<std::vector<rate_decision>> decisions(state of, task<reply> answer, std::size_t keys, rate_question what) {
     auto const said = co_await std::move(answer);
+    detail::rate_answer reading{of->rules, said, what};
     std::vector<rate_decision> made;
     made.reserve(keys);
     for (std::size_t i = 0; i < keys; ++i) {
-        made.push_back(read(*of, said, i, what));
+        made.push_back(reading.next());
         count(*of, made.back());
     }
     co_return made;
@@ -190,9 +144,7 @@ task<rate_decision> try_one(state const& of, std::string_view key, std::int64_t 
         of->refused_locally.fetch_add(1, std::memory_order_relaxed);
         return decided(*known);
     }
-    auto const full_key = of->key_for(key);
-    std::string_view const keys[] = {full_key};
-    return decision(of, ask(*of, keys, {.cost = cost}), std::string{key}, cost, now);
+    return decision(of, std::string{key}, of->key_for(key), cost, now);
 }
 
 struct turn_answer {
@@ -210,9 +162,11 @@ public:
         if (!of_ || !of_->object.owner()->same_process()) return;
         try {
             std::string_view const keys[] = {key_};
-            detail::argument const words[] = {brought_to_, of_->interval * cost_};
-            // Once: sent again it could give back what another has taken meanwhile.
-            auto request = redis::run_script(of_->object.owner()->way(), scripts::rate_return, keys, words, of_->terms_for(key_, true));
+            detail::argument const words[] = {brought_to_, of_->rules.interval * cost_};
+            auto& owner = *of_->object.owner();
+            auto terms = detail::rate_terms(owner, detail::rate_slot(owner, key_));
+            terms.repeatable = false;  // sent again it could give back what another has taken meanwhile
+            auto request = redis::run_script(owner.way(), scripts::rate_return, keys, words, terms);
             start(std::move(request), [](std::exception_ptr, std::optional<reply>) {});
         } catch (...) {
             // It is lost then, as that of a program that dies.
@@ -239,16 +193,16 @@ private:
 
 /// One question of somebody who waits.
 task<turn_answer> ask_for_turn(state of, std::string full_key, std::int64_t cost, clock::time_point until) {
-    question what{.cost = cost};
-    if (of->is_bucket()) {
-        auto const left = std::chrono::floor<microseconds>(std::min<clock::duration>(until - std::min(until, clock::now()), furthest_reservation));
-        what.ahead = std::min(left.count() * ticks_per_us, of->furthest);
+    rate_question what{.cost = cost, .how = way::all};
+    if (of->rules.is_bucket()) {
+        auto const left = std::chrono::floor<microseconds>(until - std::min(until, clock::now()));
+        what.ahead = std::min(std::min(left, detail::rate_rules::furthest_reservation).count() * detail::rate_rules::ticks_per_us, of->rules.furthest);
     }
     std::string_view const keys[] = {full_key};
-    auto asking = ask(*of, keys, what);
+    auto asking = of->ask(keys, what);
     auto const said = co_await std::move(asking);
-    turn_answer answer{.made = read(*of, said, 0, what)};
-    if (of->is_bucket()) answer.brought_to = (said[1].as<std::int64_t>() - first_us) * ticks_per_us + said[2].as<std::int64_t>();
+    turn_answer answer{.made = detail::rate_answer{of->rules, said, what}.next()};
+    if (of->rules.is_bucket()) answer.brought_to = detail::bucket_after(said);
     co_return answer;
 }
 
@@ -272,10 +226,10 @@ task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, 
     auto const full_key = of->key_for(key);
     engine::pause turn{owner, 0ms};
     co_await turn;
-    turn_answer given{.made = {.limit = of->most()}};
+    turn_answer given{.made = {.limit = of->rules.most()}};
     auto const& made = given.made;
     // A bucket keeps those who ask in order by itself, however many ask at once, and needs the line only when it has none of its near future left.
-    if (of->is_bucket() && !of->waiting_lines->has(key)) {
+    if (of->rules.is_bucket() && !of->waiting_lines->has(key)) {
         auto asking = ask_for_turn(of, full_key, cost, until);
         given = co_await std::move(asking);
     }
@@ -284,7 +238,7 @@ task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, 
         co_await mine;
         while (mine.is_first()) {
             // A place in a bucket can be had that much earlier than its time comes. A moment more than needed, so that it is not asked for in vain.
-            auto const early = of->is_bucket() ? microseconds{of->furthest / ticks_per_us} : microseconds{0};
+            auto const early = of->rules.is_bucket() ? microseconds{of->rules.furthest / detail::rate_rules::ticks_per_us} : microseconds{0};
             auto const rests = std::chrono::ceil<milliseconds>(std::max(made.retry_after - early, microseconds{0}));
             if (rests.count() > 0) {
                 engine::pause rest{owner, rests};
@@ -316,7 +270,8 @@ task<rate_decision> wait_within_limit(state of, std::string key, std::int64_t co
 
 task<void> forget(state of, std::string key, std::string full_key) {
     detail::argument const words[] = {"UNLINK", full_key};
-    auto request = redis::run_command(of->object.owner()->way(), words, of->terms_for(full_key));
+    auto& owner = *of->object.owner();
+    auto request = redis::run_command(owner.way(), words, detail::rate_terms(owner, detail::rate_slot(owner, full_key)));
     co_await std::move(request);
     of->blocked.remove(key);
 }
@@ -360,8 +315,8 @@ task<std::vector<rate_decision>> rate_limiter::async_try_acquire_all(std::span<s
     full_keys.reserve(keys.size());
     for (auto const key : keys) full_keys.push_back(state_->key_for(key));
     std::vector<std::string_view> const views(full_keys.begin(), full_keys.end());
-    question const what{.cost = cost};
-    return decisions(state_, ask(*state_, views, what), keys.size(), what);
+    rate_question const what{.cost = cost, .how = way::all};
+    return decisions(state_, state_->ask(views, what), keys.size(), what);
 }
 
 rate_decision rate_limiter::acquire(std::string_view key, std::int64_t cost, std::stop_token token) {
@@ -396,8 +351,8 @@ task<rate_decision> rate_limiter::async_peek(std::string_view key, std::int64_t 
     state_->check_cost(cost);
     auto const full_key = state_->key_for(key);
     std::string_view const keys[] = {full_key};
-    question const what{.cost = cost, .take = false};
-    return look(state_, ask(*state_, keys, what), what);
+    rate_question const what{.cost = cost, .how = way::look};
+    return look(state_, state_->ask(keys, what), what);
 }
 
 void rate_limiter::reset(std::string_view key, std::stop_token token) {

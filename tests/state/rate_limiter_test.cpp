@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
 
 namespace lockstep::test {
@@ -210,6 +211,56 @@ TEST_P(rate_limiter_contract, decides_for_many_keys_in_one_round_trip) {
     EXPECT_EQ(ending_of([&] { static_cast<void>(of_a.try_acquire_all({})); }).reason, errc::invalid_argument);
     std::vector<std::string_view> const twice{"x", "x"};
     EXPECT_EQ(ending_of([&] { static_cast<void>(of_a.try_acquire_all(twice)); }).reason, errc::invalid_argument);
+}
+
+TEST_P(rate_limiter_contract, decides_each_of_many_who_ask_at_once_for_itself) {
+    for (auto const how : all_algorithms) {
+        SCOPED_TRACE(kind_of(how));
+        auto together = plan(how, 3, 1h);
+        together.together = true;  // so that also a Cluster gets them in few calls
+        rate_limiter of_a{a, "name", together};
+        auto const key_of = [&](std::string const& key) { return "lockstep:{name}:" + kind_of(how) + "_of:" + key; };
+        auto const writing = how == sliding_log ? "SET" : "RPUSH";
+        server.must({writing, key_of("another type"), "mine"});
+        try_acquire(a, of_a, "empty", 3);
+        server.must({"CONFIG", "RESETSTAT"});
+        auto const before = of_a.statistics();
+        std::map<std::string, int> allowed;
+        int failed = 0;
+        auto const ask = [&](std::string key, std::int64_t cost) -> task<void> {
+            auto asking = of_a.async_try_acquire(key, cost);
+            try {
+                auto const made = co_await std::move(asking);
+                allowed[key] += made.allowed ? static_cast<int>(cost) : 0;
+                EXPECT_EQ(made.allowed, made.retry_after == 0us);
+            } catch (server_error const& problem) {
+                EXPECT_EQ(key, "another type") << problem.what();
+                ++failed;
+            }
+        };
+        auto const all = [&]() -> task<void> {
+            auto turn = in_turn_of(a, [] { return true; });
+            co_await std::move(turn);
+            std::vector<task<void>> each;
+            for (int i = 0; i < 20; ++i) {
+                for (std::string const key : {"x", "another type", "empty"}) each.push_back(ask(key, 1));
+                each.push_back(ask("y" + std::to_string(i), 1));
+            }
+            each.push_back(ask("twos", 2));
+            each.push_back(ask("twos", 2));
+            auto waiting = when_all(std::move(each));
+            co_await std::move(waiting);
+        };
+        sync_wait(all());
+        EXPECT_EQ(failed, 20) << "nobody else";
+        EXPECT_EQ(allowed["x"], 3) << "however often it is in one call";
+        EXPECT_EQ(allowed["empty"], 0);
+        EXPECT_EQ(allowed["twos"], 2);
+        for (int i = 0; i < 20; ++i) EXPECT_EQ(allowed["y" + std::to_string(i)], 1);
+        EXPECT_EQ(of_a.statistics().asked, before.asked + 82);
+        EXPECT_EQ(of_a.statistics().allowed, before.allowed + 24);
+        EXPECT_LE(calls_of(server, "evalsha") + calls_of(server, "eval"), 8) << "they share calls";
+    }
 }
 
 TEST_P(rate_limiter_contract, takes_from_all_or_from_none_when_keys_are_kept_together) {

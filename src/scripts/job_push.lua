@@ -25,8 +25,6 @@ local memory, dedup, recent, held, items = KEYS[12], KEYS[5], KEYS[6], KEYS[9], 
 --#include server_time
 --#include queue_once
 --#include queue_entry
---#include queue_tell
---#include queue_tell_time
 --#include job_rules
 --#include job_tags
 --#include job_enter
@@ -36,7 +34,11 @@ in_chunks('HSET', part('records'), records)
 if has_tags then tag_all(key, records) end
 if not was[2] then call('ZADD', KEYS[11], 0, string.match(key, '^.*:(.*)$')) end
 --#include queue_offer
+if told == 0 or count > 1 or ARGV[5] ~= '' then  -- otherwise that was all
+--#include queue_tell
+--#include queue_tell_time
 --#include queue_entered
+end
 add_up('added', #records / 2)
 commit_jobs()
 return {done, told}

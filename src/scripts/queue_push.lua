@@ -24,11 +24,13 @@ local memory, dedup, recent, held, items = KEYS[11], KEYS[5], KEYS[6], KEYS[9], 
 --#include server_time
 --#include queue_once
 --#include queue_entry
---#include queue_tell
---#include queue_tell_time
 --#include queue_plain
 if sequence == known then return {record, 1} end
 --#include queue_enter
 --#include queue_offer
+if told == 0 or count > 1 or ARGV[5] ~= '' then  -- otherwise that was all
+--#include queue_tell
+--#include queue_tell_time
 --#include queue_entered
+end
 return {done, told}

@@ -1,10 +1,10 @@
 -- Puts them there, and tells who waits. Needs queue_enter and queue_offer, queue_tell and queue_tell_time.
 if accepted < count and ARGV[4] ~= '' then
-    touch('l', batch, 'f', 1, unpack(offered))
+    touch('l', batch, 'f', 1)
     call('ZADD', KEYS[8], 'NX', us, ARGV[4])
     call('PEXPIRE', KEYS[8], 300000)
 else
-    touch('l', batch, unpack(offered))
+    touch('l', batch)
 end
 in_chunks('RPUSH', KEYS[2], plain)
 in_chunks('ZADD', KEYS[3], ranked)
@@ -18,9 +18,7 @@ if next(keys) then
     call('PERSIST', dedup)
     call('PERSIST', recent)
 end
-local done = string.format('%.0f %s %d %.0f%s', sequence, batch, accepted, server_now, table.concat(twins))
 remember(done)
-if to then told = send_offer() end
 if #plain + #ranked > 0 then told = tell(KEYS[7], 'r', math.min(#plain + #ranked / 2, 8)) end
 if told > 0 then was[6] = false end
 if #later > 0 then tell_time(KEYS[7], earliest) end

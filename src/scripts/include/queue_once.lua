@@ -13,7 +13,7 @@ now = now + ahead
 local is_back = now < latest
 if is_back then ahead, now = ahead + latest - now, latest end
 
-local function remember(text) call('SET', memory, text, 'PX', 120000) end
+local function remember(text) call('SET', memory, text, 'PX', '120000') end
 
 -- The hash itself stays for the retention, at most twice that, so that it is moved seldom; and longer than those who wait are silent.
 local function touch(...)

@@ -102,6 +102,54 @@ void compare(stand& all, peer_kit& peers, std::string const& name, std::string c
     all.rows.add({.name = name + ", server CPU", .value = seen.of(0, &measurement::server_micros).median, .unit = "us"});
 }
 
+void latency_on(stand& all, std::string const& name, int core) {
+    pin_this_thread(core);
+    auto producer = all.connect();
+    auto consumer = all.connect();
+    texts to{producer, "bench"};
+    texts from{consumer, "bench"};
+    std::atomic<double> begun{0};
+    std::vector<double> spans;
+    std::mutex mutex;
+    std::condition_variable changed;
+    auto worker = from.consume({.concurrency = 1}, [&](texts::item&) -> task<void> {
+        auto const span = wall_seconds() - begun;
+        std::lock_guard const guard{mutex};
+        spans.push_back(span);
+        changed.notify_one();
+        co_return;
+    });
+    auto const handled = [&](std::size_t times) {
+        measurement seen{.operations = times};
+        std::lock_guard const clear{mutex};
+        spans.clear();
+        return seen;
+    };
+    auto const ours = [&] {
+        std::size_t const times = all.chosen.is_quick() ? 100 : 300;
+        auto seen = handled(times);
+        for (std::size_t i = 0; i != times; ++i) {
+            // Idle again: its name is at the server.
+            while (all.redis.command({"ZCARD", "lockstep:{bench}:queue:waiting"}) != "1") {}
+            start(enqueue_from(producer, to, begun), [](std::exception_ptr) {});
+            std::unique_lock guard{mutex};
+            changed.wait(guard, [&] { return spans.size() == i + 1; });
+        }
+        seen.seconds = summarize(spans).median * static_cast<double>(times);
+        return seen;
+    };
+    auto const trips = [&] { return run_redis_benchmark(all.redis.where(), core, {1, 20'000, {"PING"}}); };
+    rounds const seen{{{"ours", ours}, {"redis-benchmark", trips}}, all.chosen};
+    worker.stop();
+    all.rows.add({.name = name + ", in round trips of redis-benchmark",
+                  .value = seen.of(0, &measurement::micros).median,
+                  .unit = "us",
+                  .baseline = seen.of(1, &measurement::micros).median,
+                  .ratio = seen.ratio(0, 1, &measurement::micros),
+                  .kind = bar_kind::ratio_at_most,
+                  .bar = 3.5});
+}
+
 }  // namespace
 
 void enqueue_one_by_one(stand& all, peer_kit& peers, std::string const& name) {
@@ -181,51 +229,8 @@ void whole_life(stand& all, peer_kit&, std::string const& name) {
 }
 
 void latency(stand& all, peer_kit&, std::string const& name) {
-    pin_this_thread(all.where.server);
-    auto producer = all.connect();
-    auto consumer = all.connect();
-    texts to{producer, "bench"};
-    texts from{consumer, "bench"};
-    std::atomic<double> begun{0};
-    std::vector<double> spans;
-    std::mutex mutex;
-    std::condition_variable changed;
-    auto worker = from.consume({.concurrency = 1}, [&](texts::item&) -> task<void> {
-        auto const span = wall_seconds() - begun;
-        std::lock_guard const guard{mutex};
-        spans.push_back(span);
-        changed.notify_one();
-        co_return;
-    });
-    auto const handled = [&](std::size_t times) {
-        measurement seen{.operations = times};
-        std::lock_guard const clear{mutex};
-        spans.clear();
-        return seen;
-    };
-    auto const ours = [&] {
-        std::size_t const times = all.chosen.is_quick() ? 100 : 300;
-        auto seen = handled(times);
-        for (std::size_t i = 0; i != times; ++i) {
-            // Idle again: its name is at the server.
-            while (all.redis.command({"ZCARD", "lockstep:{bench}:queue:waiting"}) != "1") {}
-            start(enqueue_from(producer, to, begun), [](std::exception_ptr) {});
-            std::unique_lock guard{mutex};
-            changed.wait(guard, [&] { return spans.size() == i + 1; });
-        }
-        seen.seconds = summarize(spans).median * static_cast<double>(times);
-        return seen;
-    };
-    auto const trips = [&] { return run_redis_benchmark(all.redis.where(), all.where.server, {1, 20'000, {"PING"}}); };
-    rounds const seen{{{"ours", ours}, {"redis-benchmark", trips}}, all.chosen};
-    worker.stop();
-    all.rows.add({.name = name + ", in round trips of redis-benchmark",
-                  .value = seen.of(0, &measurement::micros).median,
-                  .unit = "us",
-                  .baseline = seen.of(1, &measurement::micros).median,
-                  .ratio = seen.ratio(0, 1, &measurement::micros),
-                  .kind = bar_kind::ratio_at_most,
-                  .bar = 3.5});
+    latency_on(all, name, all.where.server);
+    if (all.where.distinct()) latency_on(all, name + ", server on a core of its own", all.where.client);
 }
 
 void many_waiting(stand& all, peer_kit&, std::string const& name) {

@@ -14,7 +14,7 @@
 /// when its worker dies, again when its handler throws, until it has been tried as often as it may be. Only one try can complete it: one that
 /// was overtaken is refused by the server.
 ///
-/// Order: jobs of one type are begun in the order of their priorities, and of one priority in that in which they came.
+/// Order: jobs of one type are begun in the order of their priorities, and of one priority in that in which they came to the server.
 ///
 /// Failure: `wait` gives nothing when the time is over; `cancel`, `requeue` and `move` are false when the job is not in a state for that. Everything else is
 /// thrown: `indeterminate_error` (it may have been scheduled, once), `unavailable_error`, `cancelled_error`, `server_error`, `invalid_argument_error`. A

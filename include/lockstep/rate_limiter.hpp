@@ -8,7 +8,8 @@
 ///
 ///     api.acquire("user-7", 5);          // waits for its turn instead; this one costs 5
 ///
-/// Each decision is one script call at the server, by the server's clock. Keys come with their first use and expire by themselves.
+/// Each decision is made by a script at the server, by the server's clock; those that are asked for at the same moment share a call, and each is
+/// decided for itself. Keys come with their first use and expire by themselves.
 /// All who use a name must use the same options. The three ways to count:
 ///
 ///  - `sliding_log`: exact. In no window of length `per`, wherever it begins, are more than `limit` admitted. About 15 bytes for each hit.
@@ -70,7 +71,7 @@ struct rate_decision {
 
 /// Of one object, since it was made.
 struct rate_limiter_statistics {
-    std::uint64_t asked = 0;             ///< the server, one call each
+    std::uint64_t asked = 0;             ///< of the server
     std::uint64_t allowed = 0;
     std::uint64_t refused = 0;           ///< also locally
     std::uint64_t refused_locally = 0;

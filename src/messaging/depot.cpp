@@ -100,7 +100,9 @@ depot::~depot() {
         }
         // No call is under way, or it would keep this.
         if (!pull_session_.id.empty()) hub_.sessions().give_back(std::move(pull_session_));
-        if (!push_session_.id.empty()) hub_.sessions().give_back(std::move(push_session_));
+        for (auto& one : pushers_) {
+            if (!one.session.id.empty()) hub_.sessions().give_back(std::move(one.session));
+        }
     });
 }
 

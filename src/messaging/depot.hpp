@@ -2,8 +2,8 @@
 
 // What this process has to do with one queue, through one object: who wants items, what is to be enqueued, what is held.
 //
-// There are two pumps, one for each direction, with at most one call under way each. What is asked meanwhile is gathered and leaves
-// with the next call, all of it together; a single request leaves at once. A call carries the sequence of its caller, so that it is done
+// There are two pumps, one for each direction, with at most one call under way each; where many jobs come, two calls bring them. What is asked meanwhile is
+// gathered and leaves with the next call, all of it together; a single request leaves at once. A call carries the sequence of its caller, so that it is done
 // once however often it is sent. A pull that is not answered is sent again as it is: what it took is not lost.
 //
 // Nobody polls: when there is nothing, the pull leaves our name at the server, and the next one who enqueues has us told. The push is a
@@ -22,6 +22,7 @@
 
 #include <boost/intrusive/list.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -126,6 +127,13 @@ private:
         std::vector<shipment*> senders() const;  // who still waits for it
     };
 
+    /// There are two, for jobs: where many come, server and client work at the same time.
+    struct pusher {
+        engine::session session;
+        std::vector<std::string> keys;
+        push_call* what = nullptr;  // is under way
+    };
+
     // depot.cpp
     redis::reactor& home() const noexcept { return owner()->home(); }
     engine::hub& hub() const noexcept { return hub_; }
@@ -165,13 +173,15 @@ private:
     // depot_push.cpp
     void go_pushing() noexcept;
     void look_for_room() noexcept;
-    bool has_to_push() const noexcept;
-    push_call next_push();
-    task<reply> ask(push_call const& what);
+    bool is_pushing() const noexcept;
+    list_of<shipment>::iterator first_unsent() noexcept;
+    std::size_t count_to_push(pusher const& by) noexcept;
+    push_call next_push(pusher& by, std::size_t about);
+    task<reply> ask(push_call const& what, pusher const& by);
     bool pushed(push_call& what, reply const& said);
     void push_failed(push_call& what, errc reason, std::string const& why) noexcept;
     void rest_pushing() noexcept;
-    static root push_all(std::shared_ptr<depot> self);
+    static root push_all(std::shared_ptr<depot> self, pusher& by);
 
     keyed what_;
     queue_options how_;
@@ -184,7 +194,6 @@ private:
     std::string rules_;
     engine::session pull_session_;
     std::string name_;  // under which we wait at the server; '+': items may come in the message
-    engine::session push_session_;
     bool listening_ = false;
     bool closing_ = false;
     std::function<void()> closed_;
@@ -214,8 +223,7 @@ private:
     depot_signal keeper_{*this, &depot::prolong};
 
     list_of<shipment> shipments_;
-    push_call* pushing_what_ = nullptr;
-    bool pushing_ = false;
+    std::array<pusher, 2> pushers_;
     bool send_ = false;  // it is time to send what there is
     bool full_ = false;  // there is no room, and we will be told
     bool told_of_room_ = false;  // and we have not used it yet

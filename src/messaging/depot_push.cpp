@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t most_at_once = 4000;
 constexpr std::size_t most_bytes = 4 << 20;
+constexpr std::size_t least_half = 32;  // a call costs the server as much as ten items
 constexpr std::chrono::milliseconds claim_window = 500ms;
 constexpr std::chrono::milliseconds look_for_room_every = 30s;
 constexpr int most_tries = 5;
@@ -41,12 +42,13 @@ void depot::enter(shipment& what) {
 
 void depot::leave(shipment& what) noexcept {
     what.unlink();
-    if (pushing_what_ != nullptr && what.under_way != 0) {
-        for (auto& one : pushing_what_->parcels) {
-            if (one.from == &what) one.from = nullptr;
+    for (auto const& one : pushers_) {
+        if (one.what == nullptr || what.under_way == 0) continue;
+        for (auto& parcel : one.what->parcels) {
+            if (parcel.from == &what) parcel.from = nullptr;
         }
     }
-    if (!pushing_) rest_pushing();
+    if (!is_pushing()) rest_pushing();
 }
 
 void depot::look_for_room() noexcept {
@@ -57,74 +59,95 @@ void depot::look_for_room() noexcept {
 }
 
 void depot::go_pushing() noexcept {
-    if (pushing_) return;
-    auto self = weak_from_this().lock();
-    if (!self) return;
-    pushing_ = true;
-    push_all(std::move(self));
+    for (auto& one : pushers_) {
+        if (one.what != nullptr || count_to_push(one) == 0) continue;
+        auto self = weak_from_this().lock();
+        if (!self) return;
+        push_all(std::move(self), one);
+    }
 }
 
-bool depot::has_to_push() const noexcept { return send_ && !shipments_.empty(); }
+bool depot::is_pushing() const noexcept { return pushers_[0].what != nullptr || pushers_[1].what != nullptr; }
 
-root depot::push_all(std::shared_ptr<depot> self) {
+depot::list_of<shipment>::iterator depot::first_unsent() noexcept {
+    auto at = shipments_.begin();
+    while (at != shipments_.end() && at->next == at->payloads.size()) ++at;
+    // Its ids are put together in order, so no two calls have parts of one.
+    return at != shipments_.end() && at->under_way != 0 ? shipments_.end() : at;
+}
+
+/// How many items its next call is to have, about; 0: none now. Many jobs are halved if nothing is under way: while the server has one half, those who
+/// wait for the other go on here. Few wait for the call that is, and leave together. Items of a queue keep their order whatever happens to a call.
+std::size_t depot::count_to_push(pusher const& by) noexcept {
+    if (!send_) return 0;
+    std::size_t count = 0;
+    for (auto one = first_unsent(); one != shipments_.end(); ++one) count += one->payloads.size() - one->next;
+    bool const is_alone = (&by == &pushers_[0] ? pushers_[1] : pushers_[0]).what == nullptr;
+    if (job_words_.empty()) return is_alone ? count : 0;
+    if (!is_alone) return count < least_half ? 0 : count;
+    return count < 2 * least_half ? count : (count + 1) / 2;
+}
+
+root depot::push_all(std::shared_ptr<depot> self, pusher& by) {
     auto& me = *self;
-    while (me.has_to_push()) {
-        auto call = me.next_push();
-        me.pushing_what_ = &call;
+    while (auto const count = me.count_to_push(by)) {
+        auto call = me.next_push(by, count);
+        by.what = &call;
         for (int tries = 0;; ++tries) {
             try {
-                auto request = me.ask(call);
+                auto request = me.ask(call, by);
                 auto const said = co_await std::move(request);
                 if (me.pushed(call, said)) break;
                 if (tries == most_tries) throw timeout_error("the server's clock runs away");
+                call.sequence = by.session.sequence++;
             } catch (error const& problem) {
                 me.push_failed(call, problem.reason(), problem.what());
                 break;
             }
         }
-        me.pushing_what_ = nullptr;
+        by.what = nullptr;
     }
-    me.pushing_ = false;
-    me.rest_pushing();
+    if (!me.is_pushing()) me.rest_pushing();
 }
 
-depot::push_call depot::next_push() {
+depot::push_call depot::next_push(pusher& by, std::size_t about) {
     push_call call;
-    if (push_session_.id.empty()) {
-        push_session_ = hub_.sessions().borrow();
-        push_keys_.push_back(what_.key_of("call:" + push_session_.id));
+    if (by.session.id.empty()) {
+        by.session = hub_.sessions().borrow();
+        by.keys = push_keys_;
+        by.keys.push_back(what_.key_of("call:" + by.session.id));
     }
     name_here();
-    call.sequence = push_session_.sequence++;
-    call.lane = shipments_.front().lane;
-    std::size_t bytes = 0;
-    for (auto& one : shipments_) {
-        if (one.lane != call.lane) break;
-        while (one.next != one.payloads.size() && call.parcels.size() != most_at_once && (bytes == 0 || bytes < most_bytes)) {
-            call.parcels.push_back({&one, one.next});
-            call.words.push_back(one.options);
-            bytes += one.payloads[one.next].size() + 1;
-            call.words.push_back(std::move(one.payloads[one.next]));
-            ++one.next;
-            ++one.under_way;
+    call.sequence = by.session.sequence++;
+    auto one = first_unsent();
+    call.lane = one->lane;
+    for (std::size_t bytes = 0; one != shipments_.end() && one->lane == call.lane; ++one) {
+        while (one->next != one->payloads.size() && call.parcels.size() != most_at_once && (bytes == 0 || bytes < most_bytes)) {
+            call.parcels.push_back({&*one, one->next});
+            call.words.push_back(one->options);
+            bytes += one->payloads[one->next].size() + 1;
+            call.words.push_back(std::move(one->payloads[one->next]));
+            ++one->next;
+            ++one->under_way;
         }
-        call.waits = call.waits || one.waits;
-        if (one.next != one.payloads.size()) break;
+        call.waits = call.waits || one->waits;
+        if (one->next != one->payloads.size() || call.parcels.size() >= about) break;
     }
-    send_ = told_of_room_ = false;
+    send_ = !job_words_.empty();
+    told_of_room_ = false;
     if (call.waits && how_.max_length > 0) listen();
     return call;
 }
 
-task<reply> depot::ask(push_call const& what) {
+task<reply> depot::ask(push_call const& what, pusher const& by) {
     std::vector<argument> words;
     words.reserve(4 + what.words.size());
     words.insert(words.end(), {rules_, what.sequence, latest()});
     if (!lane_.empty()) words.emplace_back(what.lane);
     else words.emplace_back(what.waits && how_.max_length > 0 ? std::string_view{name_} : std::string_view{});
     for (auto const& one : what.words) words.emplace_back(one);
-    if (lane_.empty()) return run(push_script_, push_keys_, words);
-    auto keys = push_keys_;
+    if (lane_.empty()) return run(push_script_, by.keys, words);
+    auto keys = by.keys;
     keys[1] = lane_key(what.lane);
     return run(push_script_, keys, words);
 }
@@ -133,10 +156,7 @@ bool depot::pushed(push_call& what, reply const& said) {
     auto answer = read_push_answer(said);
     clock_.learn(answer.now_ms);
     last_contact_ = home().now();
-    if (answer.late) {
-        what.sequence = push_session_.sequence++;
-        return false;
-    }
+    if (answer.late) return false;
     auto twin = answer.twins.begin();
     for (std::size_t i = 0; i != what.parcels.size(); ++i) {
         auto* const from = what.parcels[i].from;

@@ -223,22 +223,19 @@ void connection::received() noexcept {
     auto const self = shared_from_this();  // a reply may be the reason to let go of this connection
     heard_ = home_->now();
     auto const stream = channel_;
-    // A long row of replies is answered in a few writes instead of one, so that server and client work at the same time. One with many parts may
-    // be the answer to many.
-    auto const share = std::max<std::size_t>(16, queue_.pending() / 4);
+    // A long row of replies is answered in a few writes instead of one, so that server and client work at the same time; and a reply that many
+    // have waited for, in one of its own.
+    constexpr std::size_t many = 16;
+    auto const share = std::max(many, queue_.pending() / 4);
     std::size_t handled = 0;
     while (stream == channel_ && channel_ != nullptr) {
         auto const status = parser_.parse(stream->unread());
         if (status == resp::status::ready) {
             auto const size = parser_.consumed();
-            auto const message = parser_.message();
-            handled += 1 + message.size();
-            handle(message);
+            auto const before = home_->arrivals();
+            handle(parser_.message());
             stream->consume(size);
-            if (handled >= share) {
-                handled = 0;
-                home_->settle();
-            }
+            if (++handled % share == 0 || home_->arrivals() - before >= many) home_->settle();
         } else if (status == resp::status::need_more) {
             stream->expect(parser_.bytes_missing());
             return;

@@ -54,6 +54,7 @@ reactor::turn::~turn() {
 bool reactor::hand_in(arrival& item) {
     if (here()) {
         arrived_.push_back(item);
+        ++arrivals_;
         return true;
     }
     std::lock_guard const guard{inbox_mutex_};

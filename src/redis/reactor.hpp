@@ -144,6 +144,8 @@ public:
     /// Of what arrives only so much is taken; the rest comes in a turn of its own, after what is there to be read. (A coroutine that asks
     /// again at once whenever it is refused arrives for ever.)
     void settle() noexcept;
+    /// How often something was handed in in a turn.
+    std::uint64_t arrivals() const noexcept { return arrivals_; }
     void forget(turn_end& work) noexcept;
     void arm(timer& item, clock::time_point due);
     void disarm(timer& item) noexcept { wheel_.remove(item); }
@@ -169,6 +171,7 @@ private:
     unsigned turns_ = 0;  // more than one: the first is lent
     clock::time_point now_{};
     boost::intrusive::list<arrival, boost::intrusive::constant_time_size<false>> arrived_;  // in this turn
+    std::uint64_t arrivals_ = 0;
     std::vector<turn_end*> endings_;
     std::vector<std::shared_ptr<void>> kept_;
     boost::intrusive::list<outside, boost::intrusive::base_hook<list_hook>, boost::intrusive::constant_time_size<false>> outside_;

@@ -33,10 +33,11 @@ end
 -- shift, and was it set back just now.
 local function look(key)
     local first = try('LRANGE', key, '0', '2')
-    if first.err then return nil, first end
+    if first.err then return first end
     if not first[1] then return 0, us, nil, 0, 0, 0, 0, false end
-    if not first[2] or #first[1] ~= 16 then return nil, redis.error_reply('LOCKSTEP_FORMAT this is no log') end
-    local latest, sum = parts('<dd', call('LINDEX', key, '-1'))
+    local last = call('LINDEX', key, '-1')
+    if not first[2] or #first[1] + #first[2] + #(first[3] or last) + #last ~= 64 then return redis.error_reply('LOCKSTEP_FORMAT this is no log') end
+    local latest, sum = parts('<dd', last)
     -- Where there is no shift, the last hit that was dropped stands in its place.
     local shift, base = parts('<dd', first[1])
     local old, wait, is_back = 0, 0, false
@@ -62,7 +63,7 @@ local function look(key)
 end
 
 local function settle(i, may_hit, wait, now, latest, sum, base, old, shift, is_back)
-    if not wait then return say(i, now, 0, 0) end
+    if type(wait) == 'table' then return say(i, wait, 0, 0) end
     local key, is_hit = KEYS[i], may_hit and wait == 0
     local used = sum - base
     if is_hit then

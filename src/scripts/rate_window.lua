@@ -15,7 +15,7 @@
 local function look(key)
     local text = try('GET', key)
     if not text then return 0, us, 0, 0, 0, false, true end
-    if #text ~= 24 then return nil, text.err and text or redis.error_reply('LOCKSTEP_FORMAT this is no window') end
+    if #text ~= 24 then return text.err and text or redis.error_reply('LOCKSTEP_FORMAT this is no window') end
     local start, current, before = struct.unpack('<ddd', text)
     -- The server's clock was set back: the window begins anew, with what it has.
     local is_back, is_new = us < start, us >= start + per
@@ -37,7 +37,7 @@ local function look(key)
 end
 
 local function settle(i, may_hit, wait, start, current, before, weighted, is_back, is_new)
-    if not wait then return say(i, start, 0, 0) end
+    if type(wait) == 'table' then return say(i, wait, 0, 0) end
     local is_hit = may_hit and wait == 0
     if is_hit then current = current + cost end
     if is_hit and not is_back and not is_new then

@@ -57,7 +57,9 @@ task<reply> ask_rate(core& owner, rate_rules const& rules, std::int16_t slot, st
     return run(scripts::rate_bucket, {rules.interval, rules.burst, rules.ttl_ms, what.cost, how, what.ahead});
 }
 
-rate_answer::rate_answer(rate_rules const& rules, reply const& said, rate_question const& what) : rules_(rules), what_(what), at_(said.begin()) {
+rate_answer::rate_answer(rate_rules const& rules, reply const& said, std::size_t keys, rate_question const& what)
+    : rules_(rules), what_(what), at_(said.begin()) {
+    if (said.size() != 2 + keys * (rules.is_bucket() ? 1 : 3)) throw protocol_error("a script of a rate limiter answered something that is not understood");
     common_.limit = rules.most();
     common_.allowed = next_number() == 1;
     common_.at = std::chrono::system_clock::time_point{microseconds{next_number()}};
@@ -97,7 +99,8 @@ std::size_t rate_calls::count_together(line const& waiting) const {
     std::size_t count = 0;
     for (auto const& one : waiting) {
         auto const& who = static_cast<rate_decider const&>(one);
-        if (who.cost != first.cost || who.slot != first.slot || count == most_together) break;
+        bool const may_be_elsewhere = who.slot != -1 && who.full_key != first.full_key;  // while a slot of a Cluster moves, some of its keys are
+        if (who.cost != first.cost || may_be_elsewhere || count == most_together) break;
         ++count;
     }
     return count;
@@ -109,9 +112,21 @@ task<void> rate_calls::send(engine::shared_call& what) {
     std::vector<std::string_view> keys;
     keys.reserve(what.aboard.size());
     for (auto* const one : what.aboard) keys.push_back(as_decider(*one).full_key);
-    auto asking = ask_rate(*owner(), rules_, first.slot, keys, question);
-    auto const said = co_await std::move(asking);
-    rate_answer answer{rules_, said, question};
+    reply said;
+    bool is_refused = false;
+    try {
+        auto asking = ask_rate(*owner(), rules_, first.slot, keys, question);
+        said = co_await std::move(asking);
+    } catch (server_error const& problem) {
+        std::string_view const why = problem.what();
+        is_refused = why.starts_with("NOPERM") || why.starts_with("CROSSSLOT");  // nothing has run
+        if (!is_refused || keys.size() == 1) throw;
+    }
+    if (is_refused) {
+        send_each(what);
+        co_return;
+    }
+    rate_answer answer{rules_, said, keys.size(), question};
     for (auto*& place : what.aboard) {
         auto* const one = std::exchange(place, nullptr);
         try {

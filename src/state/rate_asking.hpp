@@ -56,7 +56,7 @@ task<reply> ask_rate(core& owner, rate_rules const& rules, std::int16_t slot, st
 /// Reads an answer key by key.
 class rate_answer {
 public:
-    rate_answer(rate_rules const& rules, reply const& said, rate_question const& what);
+    rate_answer(rate_rules const& rules, reply const& said, std::size_t keys, rate_question const& what);
 
     /// What was said of the next key; throws what is wrong with it. `retry_after` is also there when it was allowed: how long a reservation has to wait.
     rate_decision next();

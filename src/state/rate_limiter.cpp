@@ -122,12 +122,12 @@ task<rate_decision> decision(state of, std::string key, std::string full_key, st
 
 task<rate_decision> look(state of, task<reply> answer, rate_question what) {
     auto const said = co_await std::move(answer);
-    co_return detail::rate_answer{of->rules, said, what}.next();
+    co_return detail::rate_answer{of->rules, said, 1, what}.next();
 }
 
 task<std::vector<rate_decision>> decisions(state of, task<reply> answer, std::size_t keys, rate_question what) {
     auto const said = co_await std::move(answer);
-    detail::rate_answer reading{of->rules, said, what};
+    detail::rate_answer reading{of->rules, said, keys, what};
     std::vector<rate_decision> made;
     made.reserve(keys);
     for (std::size_t i = 0; i < keys; ++i) {
@@ -201,7 +201,7 @@ task<turn_answer> ask_for_turn(state of, std::string full_key, std::int64_t cost
     std::string_view const keys[] = {full_key};
     auto asking = of->ask(keys, what);
     auto const said = co_await std::move(asking);
-    turn_answer answer{.made = detail::rate_answer{of->rules, said, what}.next()};
+    turn_answer answer{.made = detail::rate_answer{of->rules, said, 1, what}.next()};
     if (of->rules.is_bucket()) answer.brought_to = detail::bucket_after(said);
     co_return answer;
 }

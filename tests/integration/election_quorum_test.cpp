@@ -20,6 +20,13 @@ using testing::HasSubstr;
 
 class election_over_nodes : public testing::Test {
 protected:
+    /// Both are connected: a test may allow less time than that takes on a busy machine.
+    election_over_nodes() {
+        for (auto* const which : {&of_a, &of_b}) {
+            EXPECT_TRUE(eventually([&] { return outcome([&] { static_cast<void>(election{*which, "connected"}.leader()); }) == std::nullopt; }));
+        }
+    }
+
     redlock_nodes nodes() const {
         std::vector<std::string> urls;
         for (auto const& one : servers) urls.push_back(one.url());
@@ -133,6 +140,7 @@ TEST_F(election_over_nodes, tells_of_a_resignation_though_the_next_leads_already
     election in_b{of_b, "name", how};
     seen_changes seen;
     auto leads = in_a.campaign();
+    ASSERT_TRUE(eventually([&] { return in_b.leader().has_value(); }));
     auto const watching = in_b.observe(seen.handler());
     begun standing{in_b.async_campaign()};
     leads.resign();

@@ -134,6 +134,35 @@ TEST_P(job_contract, of_many_are_scheduled_in_one_round_trip) {
     EXPECT_FALSE(find(done.front().id)) << "that one was forgotten";
 }
 
+TEST_P(job_contract, that_many_schedule_at_once_are_each_the_one_of_who_did_it_and_in_that_order) {
+    schedule("first");
+    b.command("SCRIPT", "FLUSH");
+    std::vector<begun<scheduled>> each;
+    std::optional<begun<std::vector<scheduled>>> some;
+    sync_wait(in_turn_of(a, [&] {
+        for (int i = 0; i < 200; ++i) {
+            each.emplace_back(jobs.async_schedule("mail", std::to_string(i), {.key = i % 10 == 3 ? "k" + std::to_string(i) : text{}}));
+            if (i == 99) some.emplace(jobs.async_schedule_many<text>("mail", std::vector<text>(50, "one of many")));
+        }
+        each.emplace_back(jobs.async_schedule("mail", text{"twin"}, {.key = "k3"}));
+        return true;
+    }));
+    std::vector<text> expected{find(ids(job_state::waiting).front())->id};
+    for (std::size_t i = 0; i != 200; ++i) {
+        auto const made = each[i].get();
+        EXPECT_TRUE(made.is_new);
+        EXPECT_EQ(find(made.id)->payload, std::to_string(i));
+        expected.push_back(made.id);
+        if (i != 99) continue;
+        for (auto const& one : some->get()) expected.push_back(one.id);
+    }
+    auto const twin = each[200].get();
+    EXPECT_EQ(twin.id, expected[4]);
+    EXPECT_FALSE(twin.is_new);
+    EXPECT_EQ(ids(job_state::waiting, 0, 1000), expected);
+    EXPECT_EQ(counts().ever_added, 251);
+}
+
 TEST_P(job_contract, with_a_larger_priority_are_run_first_and_those_of_later_are_put_off) {
     auto const low = schedule("low", {.priority = -1});
     auto const plain = schedule("plain");

@@ -44,6 +44,29 @@ TEST_F(job_faults, a_job_whose_reply_is_lost_is_scheduled_once) {
     EXPECT_EQ(jobs.counts("mail").ever_added, 4);
 }
 
+TEST_F(job_faults, jobs_that_many_schedule_at_once_are_there_once_each_though_replies_are_lost) {
+    job_client there{far, "name"};
+    there.schedule("mail", text{"first"});
+    std::set<text> names;
+    for (int round = 1; round <= 5; ++round) {
+        proxy.drop_replies(1);
+        std::vector<begun<scheduled>> all;
+        sync_wait(in_turn_of(far, [&] {
+            for (int i = 0; i < 100; ++i) all.emplace_back(there.async_schedule("mail", std::to_string(i)));
+            return true;
+        }));
+        for (std::size_t i = 0; i != all.size(); ++i) {
+            auto const made = all[i].get();
+            names.insert(made.id);
+            EXPECT_EQ(jobs.find(made.id)->payload, std::to_string(i));
+        }
+        EXPECT_EQ(proxy.counters().struck, static_cast<std::uint64_t>(round));
+    }
+    EXPECT_EQ(names.size(), 500U);
+    EXPECT_EQ(jobs.counts("mail").waiting, 501);
+    EXPECT_EQ(jobs.counts("mail").ever_added, 501);
+}
+
 TEST_F(job_faults, a_change_whose_reply_is_lost_is_made_once_and_says_so) {
     job_client there{far, "name"};
     auto const job = there.schedule("mail", text{"x"});

@@ -5,8 +5,11 @@
 #include "rate_checker.hpp"
 #include "support/child_process.hpp"
 #include "support/clock_file.hpp"
+#include "support/cluster.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/forms.hpp"
+#include "support/key_slot.hpp"
 #include "support/program_path.hpp"
 #include "support/redis_server.hpp"
 
@@ -34,8 +37,10 @@ protected:
         return {.limit = limit, .per = per, .algorithm = GetParam(), .block_cache = 0};
     }
 };
-INSTANTIATE_TEST_SUITE_P(each, rate_algorithms, testing::Values(sliding_log, sliding_window, token_bucket),
-                         [](auto const& of) { return std::string{of.param == sliding_log ? "log" : of.param == sliding_window ? "window" : "bucket"}; });
+std::string name_of(testing::TestParamInfo<rate_algorithm> const& of) {
+    return of.param == sliding_log ? "log" : of.param == sliding_window ? "window" : "bucket";
+}
+INSTANTIATE_TEST_SUITE_P(each, rate_algorithms, testing::Values(sliding_log, sliding_window, token_bucket), name_of);
 
 TEST_P(rate_algorithms, admit_no_more_than_the_limit_within_one_microsecond) {
     clock_file clock;
@@ -219,9 +224,51 @@ TEST(rate_bucket, of_common_rates_takes_at_most_150_bytes) {
     EXPECT_LE((used() - before) / 20'000, 150);
 }
 
+TEST_P(rate_algorithms, decide_for_a_user_who_may_not_touch_all_keys) {
+    redis_server server;
+    server.must({"ACL", "SETUSER", "some", "on", "nopass", "+@all", "&*", "~*good*"});
+    auto url = server.url();
+    client by{url.insert(url.find("://") + 3, "some:any@")};
+    rate_limiter limiter{by, "api", plan(10, 1h)};
+    EXPECT_TRUE(limiter.try_acquire("good").allowed);
+    std::vector<begun<rate_decision>> asked;
+    sync_wait(in_turn_of(by, [&] {
+        for (char const* const key : {"good", "bad", "as good"}) asked.emplace_back(limiter.async_try_acquire(key));
+        return true;
+    }));
+    EXPECT_EQ(asked[0].get().remaining, 8) << "and it was counted once";
+    EXPECT_EQ(ending_of([&] { asked[1].get(); }).reason, errc::server);
+    EXPECT_EQ(asked[2].get().remaining, 9);
+}
+
 class slow_rate_fleet : public rate_algorithms {};
-INSTANTIATE_TEST_SUITE_P(each, slow_rate_fleet, testing::Values(sliding_log, sliding_window, token_bucket),
-                         [](auto const& of) { return std::string{of.param == sliding_log ? "log" : of.param == sliding_window ? "window" : "bucket"}; });
+INSTANTIATE_TEST_SUITE_P(each, slow_rate_fleet, testing::Values(sliding_log, sliding_window, token_bucket), name_of);
+
+class slow_rate_slots : public rate_algorithms {};
+INSTANTIATE_TEST_SUITE_P(each, slow_rate_slots, testing::Values(sliding_log, sliding_window, token_bucket), name_of);
+
+TEST_P(slow_rate_slots, decide_at_once_also_while_their_slot_moves) {
+    cluster nodes{{.masters = 3, .replicas_per_master = 0}};
+    client by{nodes.url()};
+    auto together = plan(10, 1h);
+    together.together = true;
+    rate_limiter limiter{by, "name", together};
+    EXPECT_TRUE(limiter.try_acquire("there").allowed);
+    auto const slot = slot_of("{name}");
+    nodes.begin_migration(slot, (nodes.owner_of(slot) + 1) % 3);
+    std::vector<begun<rate_decision>> asked;
+    sync_wait(in_turn_of(by, [&] {
+        for (char const* const key : {"there", "new", "another"}) {
+            for (int i = 0; i < 2; ++i) asked.emplace_back(limiter.async_try_acquire(key));
+        }
+        return true;
+    }));
+    for (auto const& one : asked) EXPECT_TRUE(one.get().allowed);
+    nodes.move_keys(slot);
+    nodes.finish_migration(slot);
+    EXPECT_EQ(limiter.peek("there").remaining, 7);
+    EXPECT_EQ(limiter.peek("new").remaining, 8);
+}
 
 TEST_P(slow_rate_fleet, never_admits_more_than_its_limit) {
     redis_server server;

@@ -53,7 +53,7 @@ local function look(key)
     end
     if old == 2 then
         old = latest <= bound and call('LLEN', key) - 1 or first_above(key, 2, 1, bound)
-        base = select(2, parts('<dd', call('LINDEX', key, old)))
+        if old > 2 then base = select(2, parts('<dd', call('LINDEX', key, old))) end
     end
     local excess = sum - base + cost - limit
     if excess > 0 then
@@ -73,7 +73,7 @@ local function settle(i, may_hit, wait, now, latest, sum, base, old, shift, is_b
     end
     if is_hit or is_back and writes then
         -- Without the hits that are too old, and with the clock's shift where there is one.
-        if old == 1 then call('LPOP', key) elseif old > 1 then call('LTRIM', key, old, -1) end
+        if old == 1 then call('LPOP', key) elseif old > 1 then call('LTRIM', key, old == 2 and '2' or old, '-1') end
         if shift > 0 and (old > 0 or is_back) then call('LSET', key, 0, pack('<dd', -shift, base)) end
     end
     -- The first hit of each stretch of this length makes it stay for two of them, so for one after every hit.

@@ -266,7 +266,8 @@ TEST_F(job_faults, everything_that_happens_is_told_of_each_however_many_there_ar
     std::map<text, std::vector<text>> seen;  // what happened, in order, by id
     auto const ear = jobs.observe("mail", [&](job_event const& one) {
         std::lock_guard const guard{mutex};
-        seen[one.id].push_back(one.what);
+        auto& before = seen[one.id];
+        if (before.empty() || before.back() != one.what) before.push_back(one.what);  // on a busy machine one may be given back, and start again
     });
     auto const many = jobs.schedule_many<text>("mail", std::vector<text>(300, "x"));
     job_worker worker{near, "name", {.concurrency = 20}};

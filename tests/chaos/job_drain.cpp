@@ -9,10 +9,12 @@
 #include <lockstep/election.hpp>
 #include <lockstep/job_client.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lockstep::chaos {
 namespace {
@@ -79,11 +81,15 @@ public:
     }
 
     /// Those who would have fired schedules are found out when it is their turn; who is doubted has its turn when nobody else is there.
-    void lead_a_few_times() {
-        election office{by_, std::string{"jobs:"} + jobs_name, {.ttl = 1s, .renew_deadline = 600ms, .retry_period = 100ms}};
-        for (int i = 0; i < 4; ++i) {
-            if (!office.try_campaign_for(10s)) return say("left", "nobody can fire schedules any more");
-        }
+    void lead_until_nobody_waits() {
+        auto const name = std::string{"jobs:"} + jobs_name;
+        election office{by_, name, {.ttl = 1s, .renew_deadline = 600ms, .retry_period = 100ms}};
+        auto const nobody_waits = [&] {
+            if (!office.try_campaign_for(10s)) return false;
+            auto const fields = by_.command<std::vector<std::string>>("HKEYS", "lockstep:{" + name + "}:election");
+            return std::ranges::none_of(fields, [](std::string const& one) { return one.starts_with('w'); });
+        };
+        if (!test::eventually(nobody_waits, 30s)) say("left", "somebody who waits for ever to fire schedules, or nobody can");
     }
 
 private:
@@ -129,7 +135,7 @@ void drain_jobs(world& where, std::string const& referee, std::function<void(eve
     last.run_all();
     last.tell_all();
     last.forget_all();
-    last.lead_a_few_times();
+    last.lead_until_nobody_waits();
 }
 
 }  // namespace lockstep::chaos

@@ -6,7 +6,7 @@
   ARGV[4]    cost      units to take from each, at most burst; absent: 1
   ARGV[5]    how       each: from each that has them, a key may come twice; absent: so | all: from all or from none | look: take nothing
   ARGV[6]    ahead     take units that come back within so many ticks, too: a reservation
-  Returns  {all have them 1 | 0, now_us, then for each key: ticks until it is full, or would be without what it lacks; or an error}
+  Returns  {all have them 1 | 0, now_us, then for each key: ticks until it is full again with this cost, taken or not; or an error}
            A bucket has them if that is at most interval * burst + ahead.
   Errors   LOCKSTEP_ARGUMENT, of a key LOCKSTEP_FORMAT, WRONGTYPE (nothing was written; each: nothing to this key)
 ]]

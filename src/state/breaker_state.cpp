@@ -20,7 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-constexpr std::string_view local_probe = "local";
 constexpr milliseconds longest_retry = 5s;  // between attempts to subscribe
 
 circuit parse(std::string_view word) noexcept {
@@ -140,121 +139,6 @@ circuit_status breaker_state::status_here() const {
 circuit_status breaker_state::status() const {
     std::lock_guard const guard{mutex_};
     return status_here();
-}
-
-// ---- probes
-
-task<breaker_pass> breaker_state::admit(std::shared_ptr<breaker_state> self) {
-    engine::pause turn{self->object_.owner(), 0ms};
-    co_await turn;
-    self->begin();
-    auto judged = self->judge();
-    if (judged.what == verdict::look) {
-        auto looking = look(self);
-        co_await std::move(looking);
-        judged = self->judge();
-    }
-    if (judged.what == verdict::go) co_return std::move(judged.pass);
-    if (judged.what != verdict::probe) self->refuse(judged);
-
-    struct asking_count {
-        breaker_state& of;
-        explicit asking_count(breaker_state& one) : of(one) {
-            std::lock_guard const guard{of.mutex_};
-            ++of.asking_;
-        }
-        ~asking_count() {
-            std::lock_guard const guard{of.mutex_};
-            --of.asking_;
-        }
-    };
-    asking_count const counted{*self};
-    std::string probe;
-    {
-        std::lock_guard const guard{self->mutex_};
-        probe = fmt::format("{}.{}", self->session_, ++self->probes_made_);
-    }
-    // Until it is known what became of it: one that nobody makes must not keep its place at the server.
-    struct asked_for {
-        std::shared_ptr<breaker_state> of;
-        std::string const& probe;
-        bool is_open = true;
-        ~asked_for() {
-            if (is_open) of->settle(probe, breaker_outcome::none);
-        }
-    };
-    bool is_silent = false;
-    auto const asked = clock::now();
-    try {
-        asked_for wish{self, probe};
-        std::string_view const keys[] = {self->object_.key()};
-        argument const words[] = {self->rules_, probe};
-        auto asking = self->object_.run(scripts::breaker_probe, keys, words, {.within = self->how_.server_timeout});
-        auto const said = co_await std::move(asking);
-        wish.is_open = false;
-        self->adopt_reply(said, asked);
-        if (said[5].as<std::int64_t>() == 1) co_return breaker_pass{.generation = self->gate_.load() >> 1U, .probe = std::move(probe)};
-        std::lock_guard const guard{self->mutex_};
-        self->no_probe_before_ = clock::now() + std::min<clock::duration>(milliseconds{said[6].as<std::int64_t>()}, self->how_.report_interval);
-    } catch (error const& problem) {
-        if (!is_silence(problem)) throw;
-        is_silent = true;
-    }
-    if (is_silent) self->go_local();
-    judged = self->judge();
-    if (judged.what == verdict::go) co_return std::move(judged.pass);
-    self->refuse(judged);
-}
-
-task<void> breaker_state::tell_result(std::shared_ptr<breaker_state> self, std::string probe, std::string_view how) {
-    engine::pause turn{self->object_.owner(), 0ms};
-    co_await turn;
-    auto const asked = clock::now();
-    std::string_view const keys[] = {self->object_.key()};
-    argument const words[] = {self->rules_, probe, how};
-    // It is worth trying for as long as the lease lives.
-    auto telling = self->object_.run(scripts::breaker_result, keys, words, {.within = self->how_.probe_lease});
-    auto const said = co_await std::move(telling);
-    self->adopt_reply(said, asked);
-}
-
-void breaker_state::settle(std::string const& probe, breaker_outcome how) noexcept {
-    if (!object_.owner()->same_process()) return;
-    if (probe == local_probe) return settle_local(how);
-    {
-        std::lock_guard const guard{mutex_};
-        no_probe_before_ = {};
-    }
-    std::string_view const word = how == breaker_outcome::ok ? "ok" : how == breaker_outcome::failed ? "failed" : "none";
-    try {
-        start(tell_result(shared_from_this(), probe, word), [](std::exception_ptr) {});
-    } catch (...) {
-        // Its lease ends by itself.
-    }
-}
-
-void breaker_state::settle_local(breaker_outcome how) noexcept {
-    object_.owner()->home().post([self = shared_from_this(), how] {
-        circuit_status before, now;
-        {
-            std::lock_guard const guard{self->mutex_};
-            before = self->status_here();
-            self->local_probes_ = std::max(0, self->local_probes_ - 1);
-            auto& known = self->local_;
-            if (!self->is_local_ || known.state != circuit::half_open || how == breaker_outcome::none) return;
-            if (how == breaker_outcome::failed) {
-                known.state = circuit::open;
-                known.reopens = clock::now() + self->how_.recovery_timeout;
-            } else if (++self->local_successes_ >= self->how_.successes_to_close) {
-                known.state = circuit::closed;
-            } else {
-                return;
-            }
-            self->window_.clear();
-            now = self->follow(before);
-        }
-        self->tell(before, now);
-    });
 }
 
 // ---- what is known

@@ -112,6 +112,7 @@ private:
     static task<void> report_later(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which);
     static task<void> send(std::shared_ptr<breaker_state> self);
     static task<void> tell_result(std::shared_ptr<breaker_state> self, std::string probe, std::string_view how);
+    static constexpr std::string_view local_probe = "local";  // where the server is silent
     void settle_local(breaker_outcome how) noexcept;
     circuit_status status_here() const;
 

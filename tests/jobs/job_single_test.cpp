@@ -37,16 +37,17 @@ protected:
         return run(
             a, [&] { return jobs.requeue(id); }, [&] { return jobs.async_requeue(id); });
     }
-    /// A handler returns when its door is open. It sees that it is told to stop, but does not care.
+    /// A handler returns when its door is open. It sees that it is told to stop, but does not care. What begins with '-' is of another name, or of none: it may run beside the others.
     void start(std::size_t concurrency = 0) {
         worker.handle<text>("mail", [this](job_context& job, text const& what) {
-            if (++now > 1 && what[0] != '-') was_crowded = true;
+            bool const is_single = what[0] != '-';
+            if (is_single && ++now > 1) was_crowded = true;
             seen.add(what);
             while (!is_open(what)) {
                 if (job.stop_token().stop_requested()) stopped = true;
                 std::this_thread::sleep_for(1ms);
             }
-            --now;
+            if (is_single) --now;
             if (what.find('!') != text::npos) throw std::runtime_error("bad");
             return what;
         }, {.concurrency = concurrency});

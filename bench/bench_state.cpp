@@ -11,6 +11,7 @@ void measure(settings const& chosen) {
     measure_cases(chosen, "state", {{"rate_limiter, token bucket, 64 in flight", token_bucket},
                                        {"rate_limiter, sliding window, 64 in flight", sliding_window},
                                        {"rate_limiter, sliding log, 64 in flight", sliding_log},
+                                       {"rate_limiter, sliding log of a short window, 64 in flight", sliding_log_full},
                                        {"rate_limiter, token bucket, memory of a key", bucket_memory},
                                        {"near_cache, hit", near_cache_hit},
                                        {"circuit_breaker, closed", closed_breaker}});

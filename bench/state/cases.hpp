@@ -10,6 +10,7 @@
 namespace lockstep::bench {
 
 void sliding_log(stand& all, peer_kit& peers, std::string const& name);
+void sliding_log_full(stand& all, peer_kit& peers, std::string const& name);
 void sliding_window(stand& all, peer_kit& peers, std::string const& name);
 void token_bucket(stand& all, peer_kit& peers, std::string const& name);
 void bucket_memory(stand& all, peer_kit& peers, std::string const& name);

@@ -26,16 +26,17 @@ worker decide(load& work, rate_limiter& limiter, std::string key) {
     }
 }
 
-void decisions(stand& all, peer_kit& peers, std::string const& name, rate_algorithm how, scripts::script const& script,
+void decisions(stand& all, peer_kit& peers, std::string const& name, rate_limit_options how, scripts::script const& script,
                std::vector<std::string> const& arguments) {
+    how.block_cache = 0;
     pin_this_thread(all.where.client);
     all.redis.command({"SCRIPT", "LOAD", script.text});
     auto through = all.connect();
-    rate_limiter limiter{through, "api", {.limit = 1'000'000, .per = std::chrono::seconds{1}, .algorithm = how, .block_cache = 0}};
+    rate_limiter limiter{through, "api", how};
     auto const ours = [&](std::size_t n) {
         return run_load(through, {depth, n}, [&](load& work, client&, std::size_t i) { return decide(work, limiter, fmt::format("user-{:012}", i)); });
     };
-    auto const kind = how == rate_algorithm::sliding_log ? "hits" : how == rate_algorithm::sliding_window ? "window" : "rate";
+    auto const kind = how.algorithm == rate_algorithm::sliding_log ? "hits" : how.algorithm == rate_algorithm::sliding_window ? "window" : "rate";
     std::vector<std::string> command{"EVALSHA", std::string{script.sha1}, "1", fmt::format("lockstep:{{user-__rand_int__}}:{}:api", kind)};
     command.insert(command.end(), arguments.begin(), arguments.end());
     std::size_t const operations = all.chosen.is_quick() ? 20'000 : 60'000;
@@ -85,13 +86,18 @@ double used_memory(stand& all) {
 }  // namespace
 
 void sliding_log(stand& all, peer_kit& peers, std::string const& name) {
-    decisions(all, peers, name, rate_algorithm::sliding_log, scripts::rate_log, {"1", "each", "1000000", "1000000"});
+    decisions(all, peers, name, {.limit = 1'000'000}, scripts::rate_log, {"1", "each", "1000000", "1000000"});
+}
+/// The window is short, so that for each hit that comes one goes.
+void sliding_log_full(stand& all, peer_kit& peers, std::string const& name) {
+    decisions(all, peers, name, {.limit = 50'000, .per = std::chrono::milliseconds{50}}, scripts::rate_log, {"1", "each", "50000", "50000"});
 }
 void sliding_window(stand& all, peer_kit& peers, std::string const& name) {
-    decisions(all, peers, name, rate_algorithm::sliding_window, scripts::rate_window, {"1", "each", "1000000", "1000000", "2002"});
+    decisions(all, peers, name, {.limit = 1'000'000, .algorithm = rate_algorithm::sliding_window}, scripts::rate_window,
+              {"1", "each", "1000000", "1000000", "2002"});
 }
 void token_bucket(stand& all, peer_kit& peers, std::string const& name) {
-    decisions(all, peers, name, rate_algorithm::token_bucket, scripts::rate_bucket, {"8", "1000000", "2002"});
+    decisions(all, peers, name, {.limit = 1'000'000, .algorithm = rate_algorithm::token_bucket}, scripts::rate_bucket, {"8", "1000000", "2002"});
 }
 
 /// All that the server's memory grows by, its tables of keys and of times included. 100,000 keys: the tables, which double, are rather empty.

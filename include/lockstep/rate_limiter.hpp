@@ -12,7 +12,7 @@
 /// decided for itself. Keys come with their first use and expire by themselves.
 /// All who use a name must use the same options. The three ways to count:
 ///
-///  - `sliding_log`: exact. In no window of length `per`, wherever it begins, are more than `limit` admitted. About 15 bytes for each hit.
+///  - `sliding_log`: exact. In no window of length `per`, wherever it begins, are more than `limit` admitted. About 25 bytes for each hit.
 ///  - `token_bucket`: `burst` at once, then one each `per / limit` (GCRA). At most burst + limit * t / per in any time t. About 120 bytes a key.
 ///  - `sliding_window`: two counters, the older one weighted. At most `limit` in each window of its own; where traffic was uneven
 ///    a window that begins elsewhere can see up to twice that. About 140 bytes a key.

@@ -59,7 +59,8 @@ task<reply> ask_rate(core& owner, rate_rules const& rules, std::int16_t slot, st
 
 rate_answer::rate_answer(rate_rules const& rules, reply const& said, std::size_t keys, rate_question const& what)
     : rules_(rules), what_(what), at_(said.begin()) {
-    if (said.size() != 2 + keys * (rules.is_bucket() ? 1 : 3)) throw protocol_error("a script of a rate limiter answered something that is not understood");
+    std::size_t const each = rules.algorithm == rate_algorithm::sliding_window ? 3 : 1;
+    if (said.size() != 2 + keys * each) throw protocol_error("a script of a rate limiter answered something that is not understood");
     common_.limit = rules.most();
     common_.allowed = next_number() == 1;
     common_.at = std::chrono::system_clock::time_point{microseconds{next_number()}};
@@ -68,22 +69,43 @@ rate_answer::rate_answer(rate_rules const& rules, reply const& said, std::size_t
 std::int64_t rate_answer::next_number() { return (*at_++).as<std::int64_t>(); }
 
 rate_decision rate_answer::next() {
-    bool const is_each = what_.how == rate_question::way::each;
-    auto made = common_;
-    if (!rules_.is_bucket()) {
-        auto const remaining = *at_++;
-        made.retry_after = microseconds{next_number()};
-        made.reset = microseconds{next_number()};
-        made.remaining = remaining.as<std::int64_t>();
-        if (is_each) made.allowed = made.retry_after.count() == 0;
-        return made;
+    switch (rules_.algorithm) {
+        case rate_algorithm::sliding_log: return next_of_log();
+        case rate_algorithm::sliding_window: return next_of_window();
+        case rate_algorithm::token_bucket: break;
     }
+    return next_of_bucket();
+}
+
+rate_decision rate_answer::next_of_log() {
+    auto made = common_;
+    auto const said = *at_++;
+    bool const is_counted = !said.is_aggregate();
+    if (is_each()) made.allowed = is_counted;
+    made.remaining = (is_counted ? said : said[0]).as<std::int64_t>();
+    made.retry_after = microseconds{is_counted ? 0 : said[1].as<std::int64_t>()};
+    made.reset = microseconds{is_counted ? rules_.per_us : said[2].as<std::int64_t>()};
+    return made;
+}
+
+rate_decision rate_answer::next_of_window() {
+    auto made = common_;
+    auto const remaining = *at_++;
+    made.retry_after = microseconds{next_number()};
+    made.reset = microseconds{next_number()};
+    made.remaining = remaining.as<std::int64_t>();
+    if (is_each()) made.allowed = made.retry_after.count() == 0;
+    return made;
+}
+
+rate_decision rate_answer::next_of_bucket() {
+    auto made = common_;
     auto const in_us = [](std::int64_t ticks) {
         return microseconds{(std::max<std::int64_t>(ticks, 0) + rate_rules::ticks_per_us - 1) / rate_rules::ticks_per_us};
     };
     auto const full = rules_.interval * rules_.burst;
     auto const after = next_number();
-    if (is_each) made.allowed = after <= full + what_.ahead;
+    if (is_each()) made.allowed = after <= full + what_.ahead;
     bool const is_taken = made.allowed && what_.how != rate_question::way::look;
     auto const missing = is_taken ? after : after - rules_.interval * what_.cost;
     made.remaining = std::max<std::int64_t>(full - missing, 0) / rules_.interval;

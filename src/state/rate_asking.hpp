@@ -62,7 +62,11 @@ public:
     rate_decision next();
 
 private:
+    rate_decision next_of_log();
+    rate_decision next_of_window();
+    rate_decision next_of_bucket();
     std::int64_t next_number();
+    bool is_each() const noexcept { return what_.how == rate_question::way::each; }
 
     rate_rules const& rules_;
     rate_question what_;

@@ -10,5 +10,5 @@ for i, key in ipairs(KEYS) do
     if type(plans[i][1]) == 'table' then return plans[i][1] end
     if plans[i][1] > 0 then answers[1] = 0 end
 end
-for i = 1, #KEYS do settle(i, ARGV[2] == 'all' and answers[1] == 1, unpack(plans[i], 1, 8)) end
+for i = 1, #KEYS do settle(i, ARGV[2] == 'all' and answers[1] == 1, unpack(plans[i], 1, 9)) end
 return answers

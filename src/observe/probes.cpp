@@ -332,7 +332,6 @@ constexpr auto trials = std::to_array<std::string_view>({
     "?LINDEX %l 0",
     "?LRANGE %l 0 0",
     "?LSET %l 0 v",
-    "?LPOP %l 0",
     "?LTRIM %l 1 0",
     "?LREM %l 1 x",
     "?XRANGE %x - + COUNT 1",

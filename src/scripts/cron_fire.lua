@@ -18,7 +18,7 @@ local base = string.match(key, '^(.*):crons$')
 local publish, retention, channel = string.match(ARGV[1], '^(S?PUBLISH) (%d+) (.+)$')
 local most = whole(ARGV[2], 0, 1000)
 if not (base and publish and most) then return refuse('rules: PUBLISH|SPUBLISH <retention_ms> <channel>, most: 0 to 1000') end
---#include server_time
+--#include queue_time
 local server_now = now
 --#include queue_entry
 --#include queue_tell
@@ -28,6 +28,7 @@ local server_now = now
 local function line_up()
     local key = base .. ':q:' .. alone[1][1]
 --#include job_rules
+--#include job_commit
 --#include job_sides
 --#include job_single
 --#include job_batch

@@ -13,12 +13,15 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory, _ = KEYS[4], KEYS[3]
+local besides = {}
 --#include checks
 --#include queue_rules
---#include server_time
+--#include queue_time
 --#include queue_once
+--#include queue_touch
 --#include queue_entry
 --#include job_rules
+--#include job_commit
 --#include job_sides
 --#include job_single
 --#include job_tags

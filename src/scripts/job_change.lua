@@ -21,17 +21,21 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory, ready, ranked, later, held, items, _ = KEYS[11], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[10]
+local besides = {'f', 'k', 'h', 'g'}
 --#include checks
 --#include queue_rules
---#include server_time
+--#include queue_time
 --#include queue_once
+--#include queue_touch
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time
 --#include queue_keys
 --#include job_rules
+--#include job_commit
 --#include job_forget
 --#include job_state
+--#include job_withdraw
 --#include job_sides
 --#include job_single
 --#include job_tags
@@ -63,19 +67,7 @@ if token and not is_stopped then
     call('ZREM', held, token)
     call('HDEL', items, token)
 end
--- Its entry is passed over by whoever takes it. Where it can be found soon it goes at once, for then it does not count any more.
-if state == 'waiting' then
-    local function remove(size, list, drop, queue)
-        if call(size, queue) > 1000 then return end
-        for _, entry in ipairs(call(list, queue, 0, -1)) do
-            if string.match(entry, '(%d+%-%d+%a*) ') == id then drop(entry) end
-        end
-    end
-    remove('LLEN', 'LRANGE', function(entry) call('LREM', ready, 1, entry) end, ready)
-    for _, queue in ipairs({ranked, later}) do
-        remove('ZCARD', 'ZRANGE', function(entry) call('ZREM', queue, entry) end, queue)
-    end
-end
+if state == 'waiting' then withdraw(id) end
 if what == 'cancel' then
     if name ~= '' and call('HGET', KEYS[7], name) == id then
         call('HDEL', KEYS[7], name)
@@ -115,6 +107,6 @@ commit_batches()
 if delay > 0 then lower(now + delay) end
 commit_jobs()
 commit_sides()
-if delay == 0 and tell(KEYS[9], 'r', 1) > 0 then was[6] = false end
+if delay == 0 and tell(KEYS[9], 'r', 1) > 0 then was[4] = false end
 tell_time(KEYS[9], now + (delay > 0 and delay or 500))  -- who was told may sleep: the next ones look whether it has come
 return {ARGV[2] .. ' 1', server_now}

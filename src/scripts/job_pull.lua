@@ -24,16 +24,19 @@
 local memory, ready, ranked, later, held, items, dedup, recent, dead =
     KEYS[12], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local name, worker, keep = string.match(ARGV[5], '^([^\n]*)\n([^\n]*)\n([^\n]*)$')
+local besides = {'f', 'k', 'h', 'g'}
 --#include checks
 --#include queue_rules
---#include server_time
+--#include queue_time
 --#include queue_once
+--#include queue_touch
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time
 --#include queue_wait
 --#include queue_keys
 --#include job_rules
+--#include job_commit
 --#include job_forget
 --#include job_work
 --#include queue_return

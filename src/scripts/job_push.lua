@@ -20,20 +20,30 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory, dedup, recent, held, items = KEYS[12], KEYS[5], KEYS[6], KEYS[9], KEYS[10]
+local besides = {}
 --#include checks
 --#include queue_rules
---#include server_time
+--#include queue_time
 --#include queue_once
+--#include queue_touch
 --#include queue_entry
 --#include job_rules
+--#include job_commit
 --#include job_tags
 --#include job_enter
 if sequence == known then return {record, 1} end
+--#include queue_batch
 --#include queue_enter
 in_chunks('HSET', part('records'), records)
 if has_tags then tag_all(key, records) end
 if not was[2] then call('ZADD', KEYS[11], 0, string.match(key, '^.*:(.*)$')) end
+local offer = #plain == 1 and #ranked == 0 and plain[1]
+local id, message = offer and string.match(offer, '^%S+'), offer and shown(offer)
 --#include queue_offer
+if is_taken then
+    begun(offer, to)
+    plain, told, was[4] = {}, 1, false
+end
 if told == 0 or count > 1 or ARGV[5] ~= '' then  -- otherwise that was all
 --#include queue_tell
 --#include queue_tell_time

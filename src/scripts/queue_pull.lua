@@ -23,10 +23,12 @@
 ]]
 local memory, ready, ranked, later, held, items, dedup, recent, dead =
     KEYS[12], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local besides = {'f', 'k'}
 --#include checks
 --#include queue_rules
---#include server_time
+--#include queue_time
 --#include queue_once
+--#include queue_touch
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time

@@ -15,10 +15,12 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory = KEYS[9]
+local besides = {'f'}
 --#include checks
 --#include queue_rules
---#include server_time
+--#include queue_time
 --#include queue_once
+--#include queue_touch
 --#include queue_entry
 --#include queue_keys
 --#include queue_tell
@@ -42,5 +44,5 @@ if call('EXISTS', KEYS[6]) == 1 then
 end
 local answer = string.format('%.0f %d', sequence, removed)
 remember(answer)
-if removed > 0 and was[4] then tell(KEYS[8], 'm', 1000) end
+if removed > 0 and was[8] then tell(KEYS[8], 'm', 1000) end
 return {answer, server_now}

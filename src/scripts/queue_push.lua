@@ -19,18 +19,28 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory, dedup, recent, held, items = KEYS[11], KEYS[5], KEYS[6], KEYS[9], KEYS[10]
+local besides = {}
 --#include checks
 --#include queue_rules
---#include server_time
+--#include queue_time
 --#include queue_once
+if sequence == known then return {record, 1} end
+--#include queue_batch
+-- Most calls bring one item to somebody who waits: nothing is prepared that these do not need.
+local id, is_alone = batch .. '-1', #ARGV == 6 and ARGV[5] == '' and (most_length == 0 or call('ZCARD', KEYS[4]) < most_length)
+local offer, done = is_alone and id .. ' 0\n' .. ARGV[6], ARGV[2] .. ' ' .. batch .. ' 1 ' .. server_text
+local message = offer
+--#include queue_offer
+if is_taken then return {done, 1} end
+--#include queue_touch
 --#include queue_entry
 --#include queue_plain
-if sequence == known then return {record, 1} end
 --#include queue_enter
+offer = not is_alone and #plain == 1 and #ranked == 0 and plain[1]
+id, message = offer and string.match(offer, '^%S+'), offer
 --#include queue_offer
-if told == 0 or count > 1 or ARGV[5] ~= '' then  -- otherwise that was all
+if is_taken then plain, told, was[4] = {}, 1, false end
 --#include queue_tell
 --#include queue_tell_time
 --#include queue_entered
-end
 return {done, told}

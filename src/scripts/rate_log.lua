@@ -14,6 +14,7 @@
 --#include rate_hits
 local pack, parts = struct.pack, struct.unpack
 local form, length, sums = '<ddI3I3B', 23, 2 ^ 24
+local function no_log() return redis.error_reply('LOCKSTEP_FORMAT this is no log') end
 
 -- Numbers as text: Redis takes them for half the price.
 local texts = setmetatable({}, {__index = function(all, i) all[i] = tostring(i) return all[i] end})
@@ -47,10 +48,11 @@ local function look(key)
     if not last then return 0, us, nil, us, 0, 0, 0, 0, false end
     local shift, own, is_back = 0, 1, false
     if #last ~= length then
-        if #last ~= length + 11 then return last.err and last or redis.error_reply('LOCKSTEP_FORMAT this is no log') end
+        if #last ~= length + 11 then return last.err and last or no_log() end
         shift, own = parts('<dI3', last, length + 1)
     end
     local latest, oldest, before, used, old = parts(form, last)
+    if not (1e15 < oldest and oldest <= latest and latest < 1e17 and used > 0) then return no_log() end
     local now, sum = us + shift, before + own
     if now < latest then
         -- The server's clock was set back: this window's time goes on from its latest hit.
@@ -68,6 +70,7 @@ local function look(key)
             steps, old = steps + 1, old + 1
             if steps == 4 then old = first(key, old, function(time) return time > bound end) end
             oldest, before = hit(key, old)
+            if not oldest then return no_log() end
         until oldest > bound
         used = (sum - before) % sums
     end
@@ -86,7 +89,7 @@ local function settle(i, may_hit, wait, now, latest, oldest, sum, used, old, shi
     end
     local key, trimmed = KEYS[i], old
     used = used + cost
-    -- Those that are too old go some at a time: less is written, and they take no more room than the others do.
+    -- Those that are too old go some at a time: less is written.
     if old < 16 and old < used then trimmed = 0 end
     local one = pack(form, now, oldest, sum % sums, used, old - trimmed)
     if shift > 0 or cost > 1 then one = one .. pack('<dI3', shift, cost) end

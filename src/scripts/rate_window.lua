@@ -5,11 +5,13 @@
   ARGV[3]    limit   as in rate_log
   ARGV[4]    per     as in rate_log
   ARGV[5]    ttl_ms  for how long it is kept: twice per, at least
-  Returns  as rate_log; the last: us until both windows are empty
+  Returns  {all have room 1 | 0 (each: nothing), now_us, then for each key: what is left, or an error; us until the hit fits (0: it does, or did);
+           us until both windows are empty}
   Errors   as rate_log
 ]]
 --#include rate_time
 --#include rate_hits
+local function say(i, left, wait, reset) answers[3 * i], answers[3 * i + 1], answers[3 * i + 2] = left, wait, reset end
 
 -- How long to wait, when the window began, hits since then, in the one before, these weighted, was the clock set back, and began it just now.
 local function look(key)

@@ -24,10 +24,12 @@
 ]]
 local memory, ready, ranked, later, held, items, dedup, recent, dead =
     KEYS[12], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local besides = {'f', 'k'}
 --#include checks
 --#include queue_rules
---#include server_time
+--#include queue_time
 --#include queue_once
+--#include queue_touch
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time
@@ -55,7 +57,7 @@ local more = put_back()
 if want > 0 and victim ~= '' and victim ~= lane then
     -- The younger ones, from the other end than their worker takes.
     local n = mode == 'half' and math.min(math.ceil(call('LLEN', KEYS[13]) / 2), 1000) or 1
-    local stolen = call('LRANGE', KEYS[13], -n, -1)
+    local stolen = n > 0 and call('LRANGE', KEYS[13], -n, -1) or {}  -- another thief may have been here
     if #stolen > 0 then
         call('LTRIM', KEYS[13], 0, -#stolen - 1)
         call('RPUSH', ready, unpack(stolen))
@@ -73,11 +75,11 @@ if #tokens < want then
     end
 end
 if want > 0 and waits == 0 then call('HDEL', key, 'w' .. lane) end
-answer[1] = string.format('%.0f %.0f %.0f %d %s\n%s\n%s', sequence, server_now, math.max(look - now, 1), waits, next_victim,
+answer[1] = ARGV[2] .. ' ' .. server_text .. string.format(' %.0f %d %s\n%s\n%s', math.max(look - now, 1), waits, next_victim,
                           table.concat(lost, ' '), table.concat(tokens, ' '))
 if forgot then limit_keys(dedup, recent) end
 remember(answer[1])
 if soonest < 1e15 then lower(soonest) end
-if rest > 0 and tell(KEYS[10], 'r', 1) > 0 then was[6] = false end
+if rest > 0 and tell(KEYS[10], 'r', 1) > 0 then was[4] = false end
 if waits == 0 and math.min(look, soonest) < 1e15 then tell_time(KEYS[10], math.min(look, soonest)) end
 return answer

@@ -12,10 +12,12 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory = KEYS[5]
+local besides = {}
 --#include checks
 --#include queue_rules
---#include server_time
+--#include queue_time
 --#include queue_once
+--#include queue_touch
 if sequence == known then return {record, server_now} end
 local removed = call('LLEN', KEYS[2]) + call('ZCARD', KEYS[4])
 call('UNLINK', KEYS[2], KEYS[4])

@@ -13,20 +13,22 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory = KEYS[5]
+local besides = {}
 --#include checks
 --#include queue_rules
---#include server_time
+--#include queue_time
 --#include queue_once
+--#include queue_touch
 --#include queue_entry
 --#include queue_tell
 if sequence == known then return {record, 1} end
-local batch = string.format('%.0f', math.max((was[2] or 0) + 1, us))
+--#include queue_batch
 local entries, told = {}, 0
 for i = 6, #ARGV, 2 do entries[#entries + 1] = batch .. '-' .. (i - 4) / 2 .. ' 0\n' .. ARGV[i] end
 touch('l', batch)
 in_chunks('RPUSH', KEYS[2], entries)
 call('ZADD', KEYS[3], call('LLEN', KEYS[2]), ARGV[4])
-local done = string.format('%.0f %s %d %.0f', sequence, batch, #entries, server_now)
+local done = ARGV[2] .. ' ' .. batch .. ' ' .. #entries .. ' ' .. server_text
 remember(done)
 local own = call('HGET', key, 'w' .. ARGV[4])
 if own then

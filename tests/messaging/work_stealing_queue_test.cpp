@@ -81,6 +81,16 @@ TEST_P(work_stealing_contract, steals_the_younger_half_of_the_fullest) {
     EXPECT_TRUE(eventually([&] { return leftovers(server) == std::vector{stealing_key}; }));
 }
 
+// Between two calls of a thief: who is the fullest, and the theft.
+TEST_P(work_stealing_contract, finds_nothing_where_another_thief_was_first) {
+    a.command("ZADD", stealing_key + ":lanes", 5, "clara");
+    EXPECT_FALSE(dequeue(a, of_a, 0ms));
+    EXPECT_THAT(lanes(a, of_a), ElementsAre());
+    a.command("ZADD", stealing_key + ":lanes", 5, "clara");
+    push(b, of_b, "b1");
+    EXPECT_EQ(take(a, of_a), "b1");
+}
+
 TEST_P(work_stealing_contract, a_look_finds_what_others_have) {
     push(a, of_a, "x");
     auto one = run(

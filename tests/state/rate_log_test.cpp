@@ -123,5 +123,17 @@ TEST_F(rate_log, goes_on_when_its_sum_no_longer_fits) {
     EXPECT_GT(sum, 1 << 24);
 }
 
+TEST_F(rate_log, leaves_a_list_alone_that_is_none) {
+    rate_limiter limiter{by, "api", plan(10, 1s)};
+    std::string const key = "lockstep:{key}:hits:api";
+    for (std::string const& mine : {std::string{"mine"}, std::string(16, 'm'), std::string(23, 'm'), std::string(23, '\0'), std::string(34, '~')}) {
+        server.must({"DEL", key});
+        server.must({"RPUSH", key, mine});
+        EXPECT_THROW(static_cast<void>(limiter.try_acquire("key")), server_error);
+        EXPECT_EQ(server.must({"LINDEX", key, "-1"}).text, mine);
+        EXPECT_EQ(server.must({"LLEN", key}).integer, 1);
+    }
+}
+
 }  // namespace
 }  // namespace lockstep::test

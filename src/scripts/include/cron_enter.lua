@@ -1,5 +1,5 @@
 -- Jobs that schedules enter into the queues of their types, of several types in one call: as job_push does, of one type. Needs call, key (to be set),
--- format, now, us, publish, channel, retention, base (the key of all jobs), queue_entry, queue_tell and job_tags.
+-- format, queue_time, publish, channel, retention, base (the key of all jobs), queue_entry, queue_tell and job_tags.
 local desks = {}
 local alone = {}  -- {type, id, rule, priority, name}: those of which one at a time is run, as in job_single
 
@@ -16,7 +16,7 @@ local function desk_of(type)
     local ahead, latest = tonumber(was[4] or 0), tonumber(was[5] or 0)
     local set_back = math.max(latest - now - ahead, 0)
     desks[type] = {queue = queue, is_new = not was[2], ends = tonumber(was[3] or 0), now = now + ahead + set_back,
-                   ahead = set_back > 0 and string.format('%.0f', ahead + set_back), batch = string.format('%.0f', math.max((was[2] or 0) + 1, us)),
+                   ahead = set_back > 0 and string.format('%.0f', ahead + set_back), batch = string.format('%.0f', math.max((was[2] or 0) + 1, us_text + 0)),
                    singles = {}, count = 0, plain = {}, ranked = {}, records = {}, keys = {}, news = {}}
     return desks[type]
 end

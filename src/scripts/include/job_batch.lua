@@ -11,7 +11,7 @@ end
 
 local function add_plain(type, place, text)
     local one, when, priority = side_of(type), string.match(place, '^(%S+) (%S+)')
-    local number = string.format('%.0f', math.max((call('HGET', one.q, 'l') or 0) + 1, us))
+    local number = string.format('%.0f', math.max((call('HGET', one.q, 'l') or 0) + 1, us_text + 0))
     local id, kept, options, at = number .. '-1', math.max(2 * retention, 300000), string.match(text, '^([^\n]*\n)()')
     call('HSET', one.q, 'v', format, 'l', number, 'x', string.format('%.0f', one.now + kept))
     call('PEXPIRE', one.q, kept)

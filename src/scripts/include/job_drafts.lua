@@ -1,5 +1,5 @@
 -- Reads and checks what job_add is to add, and gives it ids. Writes nothing. Needs job_sides and sequence.
-local count, jobs, used, olders, batch = (#ARGV - 3) / 6, {}, {}, {}, us
+local count, jobs, used, olders, batch = (#ARGV - 3) / 6, {}, {}, {}, us_text + 0
 if count < 1 or count % 1 ~= 0 then return refuse('six words for each job') end
 
 -- -1: it has not ended, 0: completed, 1: neither; nil: there is none.

@@ -1,5 +1,5 @@
--- Jobs that come into the queue of their type. Needs job_rules and now.
-local records, has_tags, plain_head = {}, false, string.format('w 0 %.0f 0 0 ', now)
+-- Jobs that come into the queue of their type. Needs job_rules and queue_once.
+local records, has_tags, plain_head = {}, false, 'w 0 ' .. now_text .. ' 0 0 '
 
 local function entered(id, payload, name, window)
     local n = #records
@@ -7,7 +7,7 @@ local function entered(id, payload, name, window)
         records[n + 1], records[n + 2] = id, plain_head .. payload
     else
         local options, at = string.match(payload, '^([^\n]*\n)()')
-        records[n + 1], records[n + 2] = id, string.format('w 0 %.0f %d %d ', now, #name, window) .. options .. name .. string.sub(payload, at)
+        records[n + 1], records[n + 2] = id, 'w 0 ' .. now_text .. ' ' .. #name .. ' ' .. window .. ' ' .. options .. name .. string.sub(payload, at)
     end
     has_tags = has_tags or string.byte(payload) ~= 10
     added[#added + 1] = id
@@ -23,6 +23,6 @@ end
 -- It was sent to somebody who heard it.
 local function begun(entry, to)
     local id = open(entry)
-    call('HSET', part('running'), id, string.format('1 %.0f %s', now, to))
+    call('HSET', part('running'), id, '1 ' .. now_text .. ' ' .. to)
     started[#started + 1] = id
 end

@@ -2,7 +2,7 @@
 local function admit()
     if #tokens == 0 then return end
     local count, taken, texts, begun, dropped, match, sub = 0, {}, {''}, {}, {}, string.match, string.sub
-    local known, by = call('HMGET', part('records'), unpack(ids)), string.format(' %.0f %s', now, worker)
+    local known, by = call('HMGET', part('records'), unpack(ids)), ' ' .. now_text .. ' ' .. worker
     for i, id in ipairs(ids) do
         local entry, text, token = answer[i + 1], known[i], tokens[i]
         local generation = match(entry, '^%S+ %d+\n(%d+) ') or attempt_of(entry)

@@ -1,7 +1,6 @@
--- Items that come: where each of them goes. Needs queue_rules, queue_entry, now, us, dedup and recent, and queue_plain or job_enter.
+-- Items that come: where each of them goes. Needs queue_batch, queue_entry, dedup and recent, and queue_plain or job_enter.
 local count, room, told = (#ARGV - 4) / 2, 1e15, 0
 if most_length > 0 then room = most_length - call('LLEN', KEYS[2]) - call('ZCARD', KEYS[3]) - call('ZCARD', KEYS[4]) end
-local batch = string.format('%.0f', math.max((was[2] or 0) + 1, us))
 local plain, ranked, later, keys, twins, accepted, earliest = {}, {}, {}, {}, {}, count, 1e15
 
 local function twin_of(name)
@@ -43,3 +42,4 @@ for i = 1, count do
         end
     end
 end
+local done = ARGV[2] .. ' ' .. batch .. ' ' .. accepted .. ' ' .. server_text .. table.concat(twins)

@@ -3,8 +3,7 @@ if #tokens < want and name ~= '' then
     waits = 1
     look = wait_from_now(KEYS[10], name, math.min(look, soonest))
 end
-answer[1] = string.format('%.0f %.0f %.0f %d\n%s\n%s', sequence, server_now, math.max(look - now, 1), waits, table.concat(lost, ' '),
-                          table.concat(tokens, ' '))
+answer[1] = ARGV[2] .. ' ' .. server_text .. string.format(' %.0f %d\n%s\n%s', math.max(look - now, 1), waits, table.concat(lost, ' '), table.concat(tokens, ' '))
 if forgot then limit_keys(dedup, recent) end
 remember(answer[1])
 if soonest < 1e15 then lower(soonest) end

@@ -2,7 +2,7 @@
 -- in front of them whom nobody hears are gone, and forgotten; only then, for nobody at all may hear while a slot of a cluster moves.
 -- Needs queue_rules and now.
 local function tell_time(waiting, when)
-    local looks = tonumber(was[6] or 0)
+    local looks = tonumber(was[4] or 0)
     if looks > now and looks <= when then return end
     local heard, deaf, gone = 0, {}, 0
     for _, name in ipairs(call('ZRANGE', waiting, 0, 31)) do

@@ -87,7 +87,8 @@ public:
         auto const nobody_waits = [&] {
             if (!office.try_campaign_for(10s)) return false;
             auto const fields = by_.command<std::vector<std::string>>("HKEYS", "lockstep:{" + name + "}:election");
-            return std::ranges::none_of(fields, [](std::string const& one) { return one.starts_with('w'); });
+            // Who waited, and now has its turn, is dead as well.
+            return std::ranges::none_of(fields, [](std::string const& one) { return one.starts_with('w') || one == "o"; });
         };
         if (!test::eventually(nobody_waits, 30s)) say("left", "somebody who waits for ever to fire schedules, or nobody can");
     }

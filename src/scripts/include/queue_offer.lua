@@ -1,6 +1,7 @@
 -- One item that comes to a queue where nobody has to wait for it: the first who waits gets it in the message, leased for a moment, and says soon
 -- that it has it. Who waits under a name with '+' takes that. Needs queue_once, queue_batch, held, items and done, and of the item: offer, its entry,
 -- or nothing; its id; and message, what is shown of it.
+-- Not while the hash has to be renewed: touch() does that, and so does who begins to wait.
 local to, is_taken = nil, false
 if offer and not is_stale and #message <= 4096 and lease > 0 and most_deliveries > 1 and call('EXISTS', KEYS[2], KEYS[3]) == 0 then
     local first = call('ZPOPMIN', KEYS[7])

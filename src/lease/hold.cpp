@@ -290,9 +290,10 @@ void hold::give_back_when_over() noexcept {
     if (left() > nanoseconds{0} || wait <= nanoseconds{0} || hub_.is_closing()) return give_back();
     if (where() != place::idle) abandon();  // a renewal: it does not run after the time for which it was asked
     ends_at_.store(0, std::memory_order_release);
-    owed_until_ = hub_.reactor().now() + wait + std::max(ttl_, release_time);
+    auto const due = clock::now() + wait;  // the reactor's time may be some ms old
+    owed_until_ = due + std::max(ttl_, release_time);
     state_ = state::owing;
-    hub_.schedule(*this, hub_.reactor().now() + wait);
+    hub_.schedule(*this, due);
 }
 
 void hold::tell_next() noexcept {

@@ -63,33 +63,6 @@ TEST(scripts, are_the_files_byte_for_byte_with_what_they_include) {
     EXPECT_EQ(lockstep::scripts::compare_and_delete.keys, 1U);
 }
 
-// What a script reads that is no local of it, by its code: a server finds out when that line is run.
-std::set<std::string> globals_of(std::string_view script) {
-    std::string pattern = (fs::temp_directory_path() / "lockstep-globals-XXXXXX").string();
-    fs::path const folder = ::mkdtemp(pattern.data());
-    std::ofstream{folder / "script.lua", std::ios::binary} << script;
-    std::FILE* const listing = ::popen(("luac5.1 -p -l -l " + (folder / "script.lua").string() + " 2>&1").c_str(), "r");
-    std::string text;
-    for (std::array<char, 4096> part{}; std::fgets(part.data(), part.size(), listing) != nullptr;) text += part.data();
-    EXPECT_EQ(::pclose(listing), 0) << text;
-    fs::remove_all(folder);
-    std::set<std::string> names;
-    std::regex const access{"[GS]ETGLOBAL\\s+\\S+ \\S+\\s*; (\\S+)"};
-    for (std::sregex_iterator one{text.begin(), text.end(), access}, end; one != end; ++one) names.insert((*one)[1]);
-    return names;
-}
-
-TEST(scripts, use_nothing_that_is_not_there) {
-    std::set<std::string> const known{"ARGV", "KEYS", "ipairs", "math", "next", "pairs", "pcall", "redis", "select", "setmetatable", "string", "struct",
-                                      "table", "tonumber", "tostring", "type", "unpack"};
-    EXPECT_EQ(globals_of("local here = 1\nlocal function f() gone(here, KEYS) end"), (std::set<std::string>{"KEYS", "gone"}));
-    for (auto const* const script : lockstep::scripts::all()) {
-        auto unknown = globals_of(script->text);
-        std::erase_if(unknown, [&](auto const& name) { return known.contains(name); });
-        EXPECT_EQ(unknown, std::set<std::string>{}) << script->name;
-    }
-}
-
 // Runs the check on one script named sample.lua; what it says is in `output`, what it generated in `generated`.
 class script_check : public testing::Test {
 protected:
@@ -98,6 +71,20 @@ protected:
         folder_ = ::mkdtemp(pattern.data());
     }
     ~script_check() override { fs::remove_all(folder_); }
+
+    // What a script reads that is no local of it, by its code: a server finds out when that line is run.
+    std::set<std::string> globals_of(std::string_view script) {
+        auto const file = folder_ / "script.lua";
+        std::ofstream{file, std::ios::binary} << script;
+        std::FILE* const listing = ::popen(("luac5.1 -p -l -l " + file.string() + " 2>&1").c_str(), "r");
+        std::string text;
+        for (std::array<char, 4096> part{}; std::fgets(part.data(), part.size(), listing) != nullptr;) text += part.data();
+        EXPECT_EQ(::pclose(listing), 0) << text;
+        std::set<std::string> names;
+        std::regex const access{"[GS]ETGLOBAL\\s+\\S+ \\S+\\s*; (\\S+)"};
+        for (std::sregex_iterator one{text.begin(), text.end(), access}, end; one != end; ++one) names.insert((*one)[1]);
+        return names;
+    }
 
     void include(std::string const& name, std::string const& text) {
         fs::create_directories(folder_ / "include");
@@ -120,6 +107,17 @@ protected:
 private:
     fs::path folder_;
 };
+
+TEST_F(script_check, finds_nothing_in_ours_that_is_not_there) {
+    std::set<std::string> const known{"ARGV", "KEYS", "ipairs", "math", "next", "pairs", "pcall", "redis", "select", "setmetatable", "string", "struct",
+                                      "table", "tonumber", "tostring", "type", "unpack"};
+    EXPECT_EQ(globals_of("local here = 1\nlocal function f() gone(here, KEYS) end"), (std::set<std::string>{"KEYS", "gone"}));
+    for (auto const* const script : lockstep::scripts::all()) {
+        auto unknown = globals_of(script->text);
+        std::erase_if(unknown, [&](auto const& name) { return known.contains(name); });
+        EXPECT_EQ(unknown, std::set<std::string>{}) << script->name;
+    }
+}
 
 TEST_F(script_check, accepts_and_copies_difficult_text) {
     std::string const text =

@@ -129,8 +129,9 @@ void latency_on(stand& all, std::string const& name, int core) {
         std::size_t const times = all.chosen.is_quick() ? 100 : 300;
         auto seen = handled(times);
         for (std::size_t i = 0; i != times; ++i) {
-            // Idle again: its name is at the server.
+            // Idle again: its name is at the server, and it has the answer to that, which comes before the one to this.
             while (all.redis.command({"ZCARD", "lockstep:{bench}:queue:waiting"}) != "1") {}
+            consumer.command("PING");
             start(enqueue_from(producer, to, begun), [](std::exception_ptr) {});
             std::unique_lock guard{mutex};
             changed.wait(guard, [&] { return spans.size() == i + 1; });

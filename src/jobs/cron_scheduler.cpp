@@ -189,7 +189,7 @@ task<void> cron_scheduler::nudge(std::shared_ptr<cron_scheduler> self) {
     for (auto const& type : types) {
         auto const at = self->office_->queue_of(type);
         std::vector<std::string> words{at->rules()};
-        auto asking = job_office::run(at, scripts::queue_nudge, {"ready", "ranked", "waiting", "", "held"}, std::move(words));
+        auto asking = job_office::run(at, scripts::queue_nudge, {"", "ready", "ranked", "waiting", "held"}, std::move(words));
         auto const said = co_await std::move(asking);
         if (said.integer() == 0) continue;
         self->owed_.insert(type);

@@ -69,19 +69,13 @@ depot::depot(std::shared_ptr<core> of, std::string_view name, queue_options cons
       channel_(what_.key().substr(0, what_.key().rfind(':')) + ":wake:"),
       pull_script_(choose(lane, scripts::queue_pull, scripts::steal_pull, scripts::job_pull)),
       push_script_(choose(lane, scripts::queue_push, scripts::steal_push, scripts::job_push)) {
-    rules_ = fmt::format("{} {} {} {} {} {} {}", owner()->is_cluster() ? "SPUBLISH" : "PUBLISH", how_.retention.count(),
-                         how_.reliable ? how_.visibility.count() : 0, how_.max_deliveries, how_.max_dead, how_.max_length, channel_);
-    auto const ready = lane_.empty() ? what_.key_of("ready") : lane_key(lane_);
+    rules_ = write_rules(how_, owner()->is_cluster(), channel_);
     // In the order of the scripts.
-    pull_keys_ = {what_.key(), ready};
-    for (auto const* const part : {"ranked", "later", "held", "items", "dedup", "recent", "dead", "waiting"}) {
-        pull_keys_.push_back(what_.key_of(part));
-    }
-    pull_keys_.push_back(what_.key_of(lane_.empty() ? "room" : "lanes"));
-    push_keys_ = {what_.key(), ready};
     if (lane_.empty()) {
-        for (auto const* const part : {"ranked", "later", "dedup", "recent", "waiting", "room", "held", "items"}) push_keys_.push_back(what_.key_of(part));
+        pull_keys_ = push_keys_ = {what_.key(), what_.key_of("absent")};
     } else {
+        pull_keys_ = push_keys_ = {what_.key(), lane_key(lane_)};
+        for (auto const* const part : {"ranked", "later", "held", "items", "dedup", "recent", "dead", "waiting", "lanes"}) pull_keys_.push_back(what_.key_of(part));
         for (auto const* const part : {"lanes", "waiting"}) push_keys_.push_back(what_.key_of(part));
     }
     if (!lane.job_type.empty()) push_keys_.push_back(what_.key().substr(0, what_.key().rfind(":q:")) + ":types");
@@ -202,7 +196,7 @@ void depot::refused(errc reason, std::string_view why) noexcept {
 task<void> depot::say_leave(std::string waiting, std::string name, std::string_view word) {
     std::array<std::string, 4> const keys{what_.key(), what_.key_of(lane_.empty() ? "ready" : "lanes"), what_.key_of("ranked"),
                                          std::move(waiting)};
-    std::array<argument, 4> const words{name, rules_, word, lane_};
+    std::array<argument, 4> const words{rules_, name, word, lane_};
     auto const self = shared_from_this();
     try {
         auto request = run(scripts::queue_leave, keys, words);
@@ -233,7 +227,7 @@ void depot::look_after() noexcept {
 
 task<void> depot::nudge(std::shared_ptr<depot> self) {
     auto const& what = self->what_;
-    std::array<std::string, 5> const keys{what.key_of(self->lane_.empty() ? "ready" : "lanes"), what.key_of("ranked"), what.key_of("waiting"), what.key(),
+    std::array<std::string, 5> const keys{what.key(), what.key_of(self->lane_.empty() ? "ready" : "lanes"), what.key_of("ranked"), what.key_of("waiting"),
                                          what.key_of("held")};
     std::array<argument, 1> const words{self->rules_};
     auto request = self->run(scripts::queue_nudge, keys, words);

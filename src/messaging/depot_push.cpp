@@ -180,7 +180,7 @@ bool depot::pushed(push_call& what, reply const& said) {
     }
     if (is_full && what.waits) full_ = true;
     else send_ = true;
-    if (answer.told > 0 && !closing_ && !nudge_timer_.linked()) home().arm(nudge_timer_, home().now() + claim_window);
+    if (answer.told && !closing_ && !nudge_timer_.linked()) home().arm(nudge_timer_, home().now() + claim_window);
     return true;
 }
 

@@ -18,7 +18,17 @@ T number(std::string_view text) {
     return *found;
 }
 
+bool is_late(reply_view said) { return said.size() == 2 && said[0].text() == "late"; }
+
 }  // namespace
+
+std::string write_rules(queue_options const& how, bool is_cluster, std::string_view channel) {
+    std::string rules{is_cluster ? 'S' : 'P'};
+    for (std::int64_t const number : {how.retention.count(), how.reliable ? how.visibility.count() : 0, std::int64_t{how.max_deliveries}, how.max_dead, how.max_length}) {
+        for (int byte = 0; byte != 6; ++byte) rules += static_cast<char>(number >> (8 * byte) & 0xff);
+    }
+    return rules.append(channel);
+}
 
 entry_parts read_entry(std::string_view entry) {
     entry_parts found;
@@ -39,20 +49,22 @@ entry_parts read_entry(std::string_view entry) {
 
 push_answer read_push_answer(reply_view said) {
     push_answer found;
-    if (said.size() != 2) not_understood();
-    auto rest = said[0].text();
-    found.told = said[1].integer();
-    if (rest == "late") {
+    if (is_late(said)) {
         found.late = true;
-        found.now_ms = found.told;
+        found.now_ms = said[1].integer();
         return found;
     }
+    auto rest = said.text();
     cut(rest, ' ');
     found.batch = cut(rest, ' ');
     found.accepted = number<std::size_t>(cut(rest, ' '));
     found.now_ms = number(cut(rest, ' '));
     while (!rest.empty()) {
         auto twin = cut(rest, ' ');
+        if (twin == "-") {
+            found.told = false;
+            continue;
+        }
         auto const which = number<std::size_t>(cut(twin, '='));
         found.twins.emplace_back(which - 1, twin);
     }
@@ -82,13 +94,12 @@ std::int64_t read_number(std::string_view text) { return number(text); }
 
 pull_answer read_pull_answer(reply_view said) {
     pull_answer found;
-    if (said.size() == 0) not_understood();
-    auto rest = said[0].text();
-    if (rest == "late") {
+    if (is_late(said)) {
         found.late = true;
         found.now_ms = said[1].integer();
         return found;
     }
+    auto rest = said.is_aggregate() ? said[0].text() : said.text();
     auto head = cut(rest, '\n');
     cut(head, ' ');
     found.now_ms = number(cut(head, ' '));

@@ -1,7 +1,8 @@
 #pragma once
 
-// What the scripts of queues answer, and how an item is written (src/scripts/include/queue_entry.lua).
+// What the scripts of queues are told and answer, and how an item is written (src/scripts/include/queue_entry.lua).
 
+#include <lockstep/queue_options.hpp>
 #include <lockstep/reply.hpp>
 
 #include <chrono>
@@ -12,6 +13,9 @@
 #include <vector>
 
 namespace lockstep::detail {
+
+/// What queue_rules.lua reads.
+std::string write_rules(queue_options const& how, bool is_cluster, std::string_view channel);
 
 struct entry_parts {
     std::string_view id;
@@ -27,7 +31,7 @@ struct push_answer {
     std::string batch;
     std::size_t accepted = 0;
     std::vector<std::pair<std::size_t, std::string>> twins;  ///< which one (from 0 on) has the key of which item
-    std::int64_t told = 0;
+    bool told = true;  ///< somebody who waits was told of them
 };
 push_answer read_push_answer(reply_view said);
 

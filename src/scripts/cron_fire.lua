@@ -13,13 +13,15 @@
 ]]
 --#include checks
 --#include cron_keys
-local call, key, format, _ = redis.call, KEYS[1], 'queue 1', KEYS[5]
+local call, key, was, _ = redis.call, KEYS[1], nil, KEYS[5]
 local base = string.match(key, '^(.*):crons$')
 local publish, retention, channel = string.match(ARGV[1], '^(S?PUBLISH) (%d+) (.+)$')
 local most = whole(ARGV[2], 0, 1000)
 if not (base and publish and most) then return refuse('rules: PUBLISH|SPUBLISH <retention_ms> <channel>, most: 0 to 1000') end
 --#include queue_time
 local server_now = now
+--#include queue_state
+--#include queue_states
 --#include queue_entry
 --#include queue_tell
 --#include job_tags
@@ -27,6 +29,7 @@ local server_now = now
 -- In a function: most calls need none of it.
 local function line_up()
     local key = base .. ':q:' .. alone[1][1]
+    local was = state_at(key)
 --#include job_rules
 --#include job_commit
 --#include job_sides

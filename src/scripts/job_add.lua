@@ -13,15 +13,18 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory, _ = KEYS[4], KEYS[3]
-local besides = {}
+local besides
 --#include checks
 --#include queue_rules
+--#include queue_state
+--#include queue_was
 --#include queue_time
 --#include queue_once
 --#include queue_touch
 --#include queue_entry
 --#include job_rules
 --#include job_commit
+--#include queue_states
 --#include job_sides
 --#include job_single
 --#include job_tags
@@ -33,13 +36,11 @@ if sequence == known then return {record, server_now} end
 
 -- Nothing was written until here.
 for type, one in pairs(sides) do
-    local kept = math.max(2 * retention, 300000)
-    call('HSET', one.q, 'v', format, 'x', string.format('%.0f', one.now + kept))
-    call('PEXPIRE', one.q, kept)
     if used[type] then
-        call('HSET', one.q, 'l', batch)
+        one.state[2] = batch + 0
         call('ZADD', KEYS[2], 0, type)
     end
+    renew(one.q, one.state, one.now)
 end
 local function name_of(job) return job.side.type .. '/' .. job.id end
 local function names_of(list)

@@ -13,14 +13,17 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local at, _ = KEYS[2], KEYS[3]
-local besides = {}
+local besides
 --#include checks
 --#include queue_rules
+--#include queue_state
+--#include queue_was
 --#include queue_time
 local server_now = now
 --#include queue_entry
 --#include job_rules
 --#include job_commit
+--#include queue_states
 --#include job_sides
 --#include job_tags
 --#include job_batch

@@ -24,6 +24,8 @@ local memory, ready, ranked, later, held, items, _ = KEYS[11], KEYS[2], KEYS[3],
 local besides = {'f', 'k', 'h', 'g'}
 --#include checks
 --#include queue_rules
+--#include queue_state
+--#include queue_was
 --#include queue_time
 --#include queue_once
 --#include queue_touch
@@ -36,6 +38,7 @@ local besides = {'f', 'k', 'h', 'g'}
 --#include job_forget
 --#include job_state
 --#include job_withdraw
+--#include queue_states
 --#include job_sides
 --#include job_single
 --#include job_tags
@@ -107,6 +110,6 @@ commit_batches()
 if delay > 0 then lower(now + delay) end
 commit_jobs()
 commit_sides()
-if delay == 0 and tell(KEYS[9], 'r', 1) > 0 then was[4] = false end
+if delay == 0 then tell(KEYS[9], 'r', 1) end
 tell_time(KEYS[9], now + (delay > 0 and delay or 500))  -- who was told may sleep: the next ones look whether it has come
 return {ARGV[2] .. ' 1', server_now}

@@ -9,6 +9,7 @@
 ]]
 local call, key, _ = redis.call, KEYS[1], KEYS[6]
 --#include server_time
+--#include queue_state
 --#include queue_now
 --#include job_rules
 local due = call('ZCOUNT', KEYS[4], '-inf', now)

@@ -9,6 +9,7 @@
 local call, key, held, _ = redis.call, KEYS[1], '', KEYS[2]
 local base = string.match(key, '^(.*:q:)')
 --#include server_time
+--#include queue_state
 --#include job_rules
 --#include job_state
 local server_now = now

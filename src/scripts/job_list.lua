@@ -13,6 +13,7 @@
 ]]
 local call, key, held, _ = redis.call, KEYS[1], KEYS[5], KEYS[6]
 --#include server_time
+--#include queue_state
 --#include queue_now
 --#include job_rules
 local state, from, most, found = ARGV[1], ARGV[2] + 0, ARGV[3] + 0, {0}

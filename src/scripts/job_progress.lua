@@ -7,10 +7,9 @@
   ARGV[3]  how far
   Returns  1, or 0: it is not held any more, and nothing was changed
 ]]
-local call, key, _ = redis.call, KEYS[1], KEYS[3]
-local publish = string.match(ARGV[1], '^S?PUBLISH')
---#include server_time
---#include queue_now
+local _ = KEYS[3]
+--#include checks
+--#include queue_rules
 --#include job_rules
 if not call('ZSCORE', KEYS[2], ARGV[2]) then return 0 end
 local id = string.match(ARGV[2], '^(%S+)%.%d+$')

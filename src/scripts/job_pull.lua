@@ -1,16 +1,7 @@
 --[[ job_pull: as queue_pull, of jobs of one type: say what became of some, and take others.
-  KEYS[1]   queue     hash
-  KEYS[2]   ready     list
-  KEYS[3]   ranked    sorted set
-  KEYS[4]   later     sorted set
-  KEYS[5]   held      sorted set: tokens of what is held, by the end of its lease
-  KEYS[6]   items     hash: what is held, by its token
-  KEYS[7]   dedup     hash
-  KEYS[8]   recent    sorted set
-  KEYS[9]   dead      not used
-  KEYS[10]  waiting   sorted set: who waits for items
-  KEYS[11]  room      sorted set: who waits for room
-  KEYS[12]  record    string
+  KEYS[1]   queue     hash; its other keys are in include/queue_places.lua
+  KEYS[2]   absent    never there
+  KEYS[3]   record    string
   ARGV[1]   rules     as in queue_push; lease_ms 0: what is taken is gone
   ARGV[2]   sequence  as in queue_push
   ARGV[3]   deadline_ms
@@ -18,17 +9,19 @@
   ARGV[5]   names     '<who is to be told when something comes, or nothing>\n<worker>\n<keep, as in include/job_rules.lua>'
   ARGV[6]   done      how many of the following are done
   ARGV[7..]           include/queue_verdicts.lua; what may be 'done', with its result, 'fail' and 'retry <ms>', with the reason, too
-  Returns   {'<sequence> <now_ms> <look again in ms> <waits: 0 or 1>\n<lost>\n<tokens taken>', items taken...} | {'late', now_ms}
+  Returns   {'<sequence> <now_ms> <look again in ms> <waits: 0 or 1>\n<lost>\n<tokens taken>', items taken...}, or only its text if none were | {'late', now_ms}
   Errors    LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local memory, ready, ranked, later, held, items, dedup, recent, dead =
-    KEYS[12], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local memory, besides, _ = KEYS[3], {'f', 'k', 'h', 'g'}, KEYS[2]
 local name, worker, keep = string.match(ARGV[5], '^([^\n]*)\n([^\n]*)\n([^\n]*)$')
-local besides = {'f', 'k', 'h', 'g'}
 --#include checks
 --#include queue_rules
+--#include queue_state
+--#include queue_was
 --#include queue_time
 --#include queue_once
+--#include queue_places
+--#include queue_places_more
 --#include queue_touch
 --#include queue_entry
 --#include queue_tell
@@ -46,6 +39,7 @@ local besides = {'f', 'k', 'h', 'g'}
 --#include job_take
 -- What those that ended mean for those that wait for them. In a function: most calls need none of it. Returns as commit_sides.
 local function follow(is_taking)
+--#include queue_states
 --#include job_sides
 --#include job_single
 --#include job_tags
@@ -62,11 +56,11 @@ local want, ahead = string.match(ARGV[4], '^(%d+) ?(%d*)$')
 want, ahead = want and whole(want, 0, 1000), ahead == '' and 0 or whole(ahead, 0, 1000)
 if not (name and want and ahead and done and done >= 0 and #ARGV >= 6 + done) then return refuse('names, want: 0 to 1000, done: as many as follow') end
 if sequence == known then return taken_before() end
-has_heirs = was[10] or (not was[1] and call('EXISTS', part('links')) == 1)  -- the hash may have gone since
+has_heirs = has[4] or (was[1] == '' and call('EXISTS', part('links')) == 1)  -- the hash may have gone since
 finish()
 judge()
 touch()
-if has_heirs and not was[10] then call('HSET', key, 'h', 1) end
+if has_heirs and not has[4] then call('HSET', key, 'h', 1) end
 local look, waits = 1e15, 0
 if want > 0 then look = settle(held, items) end
 local released, due = 0, 1e15
@@ -86,4 +80,4 @@ end
 commit_jobs(keep)
 if waits == 1 and #ARGV == 6 and #tokens == 0 then forget_old(keep, 100) end  -- it only looks
 --#include queue_pass_on
-return answer
+return answer[2] and answer or answer[1]

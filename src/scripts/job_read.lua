@@ -8,6 +8,7 @@
 ]]
 local call, key, held, _ = redis.call, KEYS[1], KEYS[2], KEYS[3]
 --#include server_time
+--#include queue_state
 --#include queue_now
 --#include job_rules
 --#include job_state

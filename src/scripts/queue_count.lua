@@ -9,6 +9,7 @@
 ]]
 local call, key = redis.call, KEYS[6]
 --#include server_time
+--#include queue_state
 --#include queue_now
 local due = call('ZCOUNT', KEYS[3], '-inf', now)
 return {call('LLEN', KEYS[1]) + call('ZCARD', KEYS[2]) + due, call('ZCARD', KEYS[3]) - due, call('ZCARD', KEYS[4]), call('XLEN', KEYS[5])}

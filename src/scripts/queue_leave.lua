@@ -3,20 +3,23 @@
   KEYS[2]  ready    list
   KEYS[3]  ranked   sorted set
   KEYS[4]  waiting  sorted set: where it waited
-  ARGV[1]  name     who
-  ARGV[2]  rules    as in queue_push
+  ARGV[1]  rules    as in queue_push
+  ARGV[2]  name     who
   ARGV[3]  word     what the others are told
   ARGV[4]  lane     whose worker it was; '': of none
   Returns  how many were told
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
-local call, key = redis.call, KEYS[1]
-local publish, channel = string.match(ARGV[2], '^(S?PUBLISH) %d+ %d+ %d+ %d+ %d+ (.+)$')
-if not publish or not string.find(ARGV[3], '^[rm]$') then return redis.error_reply('LOCKSTEP_ARGUMENT rules, or word: r or m') end
+local besides
+--#include checks
+--#include queue_rules
+if not string.find(ARGV[3], '^[rm]$') then return refuse('word: r or m') end
+--#include queue_state
+--#include queue_was
 --#include queue_tell
 if ARGV[4] ~= '' then call('HDEL', key, 'w' .. ARGV[4]) end
-if call('ZREM', KEYS[4], ARGV[1]) == 1 then
-    call('HDEL', key, 't')
+if call('ZREM', KEYS[4], ARGV[2]) == 1 then
+    nobody_looks()
     return 0
 end
 -- It had been told, and does nothing about it.

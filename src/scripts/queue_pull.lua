@@ -1,16 +1,7 @@
 --[[ queue_pull: say what became of items, and take others; if there are not enough, be told when there are.
-  KEYS[1]   queue     hash
-  KEYS[2]   ready     list
-  KEYS[3]   ranked    sorted set
-  KEYS[4]   later     sorted set
-  KEYS[5]   held      sorted set: tokens of what is held, by the end of its lease
-  KEYS[6]   items     hash: what is held, by its token
-  KEYS[7]   dedup     hash
-  KEYS[8]   recent    sorted set
-  KEYS[9]   dead      stream
-  KEYS[10]  waiting   sorted set: who waits for items
-  KEYS[11]  room      sorted set: who waits for room
-  KEYS[12]  record    string
+  KEYS[1]   queue     hash; its other keys are in include/queue_places.lua
+  KEYS[2]   absent    never there
+  KEYS[3]   record    string
   ARGV[1]   rules     as in queue_push; lease_ms 0: what is taken is gone
   ARGV[2]   sequence  as in queue_push
   ARGV[3]   deadline_ms
@@ -18,22 +9,25 @@
   ARGV[5]   name      who is to be told when something comes; '': does not wait
   ARGV[6]   done      how many of the following are done
   ARGV[7..]           include/queue_verdicts.lua
-  Returns   {'<sequence> <now_ms> <look again in ms> <waits: 0 or 1>\n<lost>\n<tokens taken>', items taken...} | {'late', now_ms}
+  Returns   {'<sequence> <now_ms> <look again in ms> <waits: 0 or 1>\n<lost>\n<tokens taken>', items taken...}, or only its text if none were | {'late', now_ms}
   Errors    LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local memory, ready, ranked, later, held, items, dedup, recent, dead =
-    KEYS[12], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local besides = {'f', 'k'}
+local memory, besides, _ = KEYS[3], {'f', 'k'}, KEYS[2]
 --#include checks
 --#include queue_rules
+--#include queue_state
+--#include queue_was
 --#include queue_time
 --#include queue_once
+--#include queue_places
+--#include queue_places_more
 --#include queue_touch
 --#include queue_entry
 --#include queue_tell
 --#include queue_tell_time
 --#include queue_wait
 --#include queue_keys
+local dead = key .. ':dead'  -- stream
 --#include queue_dead
 --#include queue_return
 --#include queue_verdicts
@@ -50,4 +44,4 @@ local more = put_back()
 if want > 0 then take(want) end
 --#include queue_pulled
 --#include queue_pass_on
-return answer
+return answer[2] and answer or answer[1]

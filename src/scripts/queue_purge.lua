@@ -18,6 +18,8 @@ local memory = KEYS[9]
 local besides = {'f'}
 --#include checks
 --#include queue_rules
+--#include queue_state
+--#include queue_was
 --#include queue_time
 --#include queue_once
 --#include queue_touch
@@ -44,5 +46,5 @@ if call('EXISTS', KEYS[6]) == 1 then
 end
 local answer = string.format('%.0f %d', sequence, removed)
 remember(answer)
-if removed > 0 and was[8] then tell(KEYS[8], 'm', 1000) end
+if removed > 0 and has[2] then tell(KEYS[8], 'm', 1000) end
 return {answer, server_now}

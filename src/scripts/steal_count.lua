@@ -8,6 +8,7 @@
 ]]
 local call, key, ready = redis.call, KEYS[5], 0
 --#include server_time
+--#include queue_state
 --#include queue_now
 local lanes, due = call('ZREVRANGE', KEYS[1], 0, -1, 'WITHSCORES'), call('ZCOUNT', KEYS[2], '-inf', now)
 local answer = {0, call('ZCARD', KEYS[2]) - due, call('ZCARD', KEYS[3]), call('XLEN', KEYS[4])}

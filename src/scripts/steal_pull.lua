@@ -27,6 +27,8 @@ local memory, ready, ranked, later, held, items, dedup, recent, dead =
 local besides = {'f', 'k'}
 --#include checks
 --#include queue_rules
+--#include queue_state
+--#include queue_was
 --#include queue_time
 --#include queue_once
 --#include queue_touch
@@ -80,6 +82,6 @@ answer[1] = ARGV[2] .. ' ' .. server_text .. string.format(' %.0f %d %s\n%s\n%s'
 if forgot then limit_keys(dedup, recent) end
 remember(answer[1])
 if soonest < 1e15 then lower(soonest) end
-if rest > 0 and tell(KEYS[10], 'r', 1) > 0 then was[4] = false end
+if rest > 0 then tell(KEYS[10], 'r', 1) end
 if waits == 0 and math.min(look, soonest) < 1e15 then tell_time(KEYS[10], math.min(look, soonest)) end
-return answer
+return answer[2] and answer or answer[1]

@@ -13,27 +13,30 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory = KEYS[5]
-local besides = {}
+local besides
 --#include checks
 --#include queue_rules
+--#include queue_state
+--#include queue_was
 --#include queue_time
 --#include queue_once
 --#include queue_touch
 --#include queue_entry
 --#include queue_tell
-if sequence == known then return {record, 1} end
+if sequence == known then return record end
 --#include queue_batch
 local entries, told = {}, 0
 for i = 6, #ARGV, 2 do entries[#entries + 1] = batch .. '-' .. (i - 4) / 2 .. ' 0\n' .. ARGV[i] end
-touch('l', batch)
+touch(true)
 in_chunks('RPUSH', KEYS[2], entries)
 call('ZADD', KEYS[3], call('LLEN', KEYS[2]), ARGV[4])
 local done = ARGV[2] .. ' ' .. batch .. ' ' .. #entries .. ' ' .. server_text
 remember(done)
 local own = call('HGET', key, 'w' .. ARGV[4])
 if own then
-    call('HDEL', key, 'w' .. ARGV[4], 't')
+    call('HDEL', key, 'w' .. ARGV[4])
+    nobody_looks()
     if call('ZREM', KEYS[4], own) == 1 and redis.pcall(publish, channel .. own, 'r') ~= 0 then told = 1 end
 end
 if #entries > told then told = told + tell(KEYS[4], 'r', math.min(#entries - told, 8)) end
-return {done, told}
+return told > 0 and done or done .. ' -'

@@ -62,6 +62,7 @@ local function read_pool(key)
     return found
 end
 
+--#include queue_state
 --#include survey_things
 --#include survey_jobs
 local function read(key)

@@ -46,8 +46,8 @@ bool barrier_may_have(std::string const& field, std::string const& value) {
 // An election keeps besides who led last.
 bool election_may_have(std::string const& field) { return lock_may_have(field) || field == "n"; }
 
-// A queue that has nothing and nobody keeps its format, how far its ids have come, until when it is kept, and the times of what was there.
-bool queue_may_have(std::string const& field) { return std::string_view{"vlxnktsc"}.find(field) != std::string_view::npos; }
+// A queue that has nothing and nobody keeps its state, and whether it remembers keys.
+bool queue_may_have(std::string const& field) { return field == "v" || field == "k"; }
 
 // Of jobs that were all forgotten there are the hashes of their queues, the types, and how many there were.
 bool is_of_jobs(std::string const& key) { return key.find("}:jobs:") != std::string::npos; }

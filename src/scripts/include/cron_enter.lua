@@ -1,5 +1,5 @@
--- Jobs that schedules enter into the queues of their types, of several types in one call: as job_push does, of one type. Needs call, key (to be set),
--- format, queue_time, publish, channel, retention, base (the key of all jobs), queue_entry, queue_tell and job_tags.
+-- Jobs that schedules enter into the queues of their types, of several types in one call: as job_push does, of one type. Needs call, key and was (to be set),
+-- queue_states, queue_time, publish, channel, retention, base (the key of all jobs), queue_entry, queue_tell and job_tags.
 local desks = {}
 local alone = {}  -- {type, id, rule, priority, name}: those of which one at a time is run, as in job_single
 
@@ -7,16 +7,14 @@ local alone = {}  -- {type, id, rule, priority, name}: those of which one at a t
 local function desk_of(type)
     if desks[type] then return desks[type] end
     local queue = base .. ':q:' .. type
-    local was = call('HMGET', queue, 'v', 'l', 'x', 's', 'c')
-    if was[1] ~= format and (was[1] or call('EXISTS', queue) == 1) then return nil end
+    local state = state_at(queue)
+    if is_foreign(queue, state) then return nil end
     local parts = {}
     for i, name in ipairs({'ready', 'ranked', 'waiting', 'dedup', 'recent', 'records', 'stats'}) do parts[i] = queue .. ':' .. name end
     call('EXISTS', unpack(parts))
-    -- The queue's own time, as in queue_once.
-    local ahead, latest = tonumber(was[4] or 0), tonumber(was[5] or 0)
-    local set_back = math.max(latest - now - ahead, 0)
-    desks[type] = {queue = queue, is_new = not was[2], ends = tonumber(was[3] or 0), now = now + ahead + set_back,
-                   ahead = set_back > 0 and string.format('%.0f', ahead + set_back), batch = string.format('%.0f', math.max((was[2] or 0) + 1, us_text + 0)),
+    local is_new, number = state[2] == 0, math.max(state[2] + 1, us)
+    state[2] = number
+    desks[type] = {queue = queue, state = state, is_new = is_new, now = (own_time(state, now)), batch = string.format('%.0f', number),
                    singles = {}, count = 0, plain = {}, ranked = {}, records = {}, keys = {}, news = {}}
     return desks[type]
 end
@@ -60,13 +58,8 @@ local function enter(desk, priority, window, options, name, payload)
 end
 
 local function put(desk, type, types)
-    local queue, kept = desk.queue, math.max(2 * retention, 300000)
-    call('HSET', queue, 'l', desk.batch, 'c', string.format('%.0f', desk.now))
-    if desk.ahead then call('HSET', queue, 's', desk.ahead) end
-    if desk.ends - desk.now < kept / 2 then
-        call('HSET', queue, 'v', format, 'x', string.format('%.0f', desk.now + kept))
-        call('PEXPIRE', queue, kept)
-    end
+    local queue = desk.queue
+    renew(queue, desk.state, desk.now)
     if desk.is_new then call('ZADD', types, 0, type) end
     in_chunks('HSET', queue .. ':records', desk.records)
     tag_all(queue, desk.records)
@@ -85,7 +78,7 @@ end
 
 -- May fail (a forbidden channel), so it comes last.
 local function announce(desk)
-    key = desk.queue
+    key, was = desk.queue, desk.state
     tell(desk.queue .. ':waiting', 'r', math.min(desk.count, 8))
     redis.pcall(publish, desk.queue .. ':events', table.concat(desk.news, '\n'))
 end

@@ -11,10 +11,9 @@ end
 
 local function add_plain(type, place, text)
     local one, when, priority = side_of(type), string.match(place, '^(%S+) (%S+)')
-    local number = string.format('%.0f', math.max((call('HGET', one.q, 'l') or 0) + 1, us_text + 0))
-    local id, kept, options, at = number .. '-1', math.max(2 * retention, 300000), string.match(text, '^([^\n]*\n)()')
-    call('HSET', one.q, 'v', format, 'l', number, 'x', string.format('%.0f', one.now + kept))
-    call('PEXPIRE', one.q, kept)
+    one.state[2] = math.max(one.state[2] + 1, us)
+    renew(one.q, one.state, one.now)
+    local id, options, at = string.format('%.0f-1', one.state[2]), string.match(text, '^([^\n]*\n)()')
     call('ZADD', base .. ':types', 0, type)
     local record = string.format('w 0 %.0f 0 0 ', one.now) .. options .. string.sub(text, at)
     call('HSET', one.q .. ':records', id, record)

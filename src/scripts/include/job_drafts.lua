@@ -1,5 +1,5 @@
 -- Reads and checks what job_add is to add, and gives it ids. Writes nothing. Needs job_sides and sequence.
-local count, jobs, used, olders, batch = (#ARGV - 3) / 6, {}, {}, {}, us_text + 0
+local count, jobs, used, olders, batch = (#ARGV - 3) / 6, {}, {}, {}, us
 if count < 1 or count % 1 ~= 0 then return refuse('six words for each job') end
 
 -- -1: it has not ended, 0: completed, 1: neither; nil: there is none.
@@ -38,9 +38,8 @@ for i = 1, count do
     end
 end
 for _, one in pairs(sides) do
-    local old = call('HMGET', one.q, 'v', 'l')
-    if old[1] and old[1] ~= format then return redis.error_reply('LOCKSTEP_FORMAT this is not in the format "' .. format .. '"') end
-    batch = math.max(batch, (old[2] or 0) + 1)
+    if is_foreign(one.q, one.state) then return redis.error_reply('LOCKSTEP_FORMAT this is not in the format "' .. format .. '"') end
+    batch = math.max(batch, one.state[2] + 1)
 end
 batch = string.format('%.0f', batch)
 for i, job in ipairs(jobs) do job.id = batch .. '-' .. i .. 'f' end

@@ -65,8 +65,9 @@ local function trim_some(state, most, age, at_once)
     local count = #gone
     if count > 0 and call('EXISTS', part('links')) == 1 then gone = keep_awaited(state, gone) end
     if 4 * #gone < count then
-        call('HSET', key, 'g', string.format('%.0f', now + 200), 'c', string.format('%.0f', now))
-    elseif state == 'completed' and was[11] then
+        call('HSET', key, 'g', string.format('%.0f', now + 200))
+        save(key, was)
+    elseif state == 'completed' and has[5] then
         call('HDEL', key, 'g')
     end
     if #gone == 0 then return false end
@@ -81,7 +82,7 @@ end
 
 function forget_old(keep, at_once)
     local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
-    local rests_until = tonumber(was[11] or 0)
+    local rests_until = tonumber(has[5] or 0)
     if now >= rests_until then trim('completed', completed, age, rests_until > 0 and 1500 or at_once) end  -- after a rest it makes up for it
     trim('failed', failed, failed_age, at_once)
     trim('cancelled', failed, failed_age, at_once)

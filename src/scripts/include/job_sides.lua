@@ -6,16 +6,15 @@
 --   blocked  sorted set of a type: ids of jobs that wait for others, by the time, ms
 local base, here = string.match(key, '^(.*):q:([^:]+)$')
 local sides = {}
+states[key] = was
 
 local function side_of(type)
     if not sides[type] then
         local q = base .. ':q:' .. type
-        -- Each queue has its own time, as in queue_once.
-        local own = call('HMGET', q, 's', 'c')
-        local ahead, latest = tonumber(own[1] or 0), tonumber(own[2] or 0)
-        local set_back = math.max(latest - server_now - ahead, 0)
+        local state = state_at(q)
+        local own, is_back = own_time(state, server_now)
         sides[type] = {type = type, q = q, links = q .. ':links', nodes = {}, blocked = {}, ended = {}, ready = {}, ranked = {}, later = {},
-                       earliest = 1e15, added = {}, news = {}, tally = {}, now = server_now + ahead + set_back, ahead = set_back > 0 and ahead + set_back}
+                       earliest = 1e15, added = {}, news = {}, tally = {}, state = state, now = own, is_back = is_back}
     end
     return sides[type]
 end
@@ -63,12 +62,15 @@ local function wake(one, most)
         if redis.pcall(publish, channel .. first, 'r') ~= 0 then told = told + 1 end
     end
     if told == 0 then return end
-    call('HDEL', one.q, 't')
+    one.state[4] = 0
+    save(one.q, one.state)
     say_when(one, one.now + 500)  -- who was told may sleep: the next ones look whether it has come
 end
 local function wake_then(one)
-    local calm = tonumber(call('HGET', one.q, 'n') or nil)
-    if calm and one.earliest < calm then call('HSET', one.q, 'n', string.format('%.0f', one.earliest)) end
+    if one.earliest < one.state[5] then
+        one.state[5] = one.earliest
+        save(one.q, one.state)
+    end
     say_when(one, one.earliest)
 end
 
@@ -101,7 +103,7 @@ local function commit_sides(is_taking)
             table.insert(one.news, 1, 'added ' .. table.concat(one.added, ' '))
         end
         for what, n in pairs(one.tally) do call('HINCRBY', one.q .. ':stats', what, n) end
-        if one.ahead and #one.later > 0 then call('HSET', one.q, 's', string.format('%.0f', one.ahead), 'c', string.format('%.0f', one.now)) end
+        if one.is_back and #one.later > 0 then save(one.q, one.state) end
         in_chunks('RPUSH', one.q .. ':ready', one.ready)
         in_chunks('ZADD', one.q .. ':ranked', one.ranked)
         in_chunks('ZADD', one.q .. ':later', one.later)

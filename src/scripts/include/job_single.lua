@@ -82,7 +82,7 @@ local function find_turn(one, id, rule, when, priority, name)
     end
     if first then
         local last = call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]  -- the clock may have been set back since
-        call('ZADD', line, string.format('%.0f', math.max(us_text + 0, (last or 0) + 1)), id)
+        call('ZADD', line, string.format('%.0f', math.max(us, (last or 0) + 1)), id)
         one.blocked[id] = true
     else
         call('HSET', singles, name, id)

@@ -1,7 +1,7 @@
--- Items that come: where each of them goes. Needs queue_batch, queue_entry, dedup and recent, and queue_plain or job_enter.
-local count, room, told = (#ARGV - 4) / 2, 1e15, 0
-if most_length > 0 then room = most_length - call('LLEN', KEYS[2]) - call('ZCARD', KEYS[3]) - call('ZCARD', KEYS[4]) end
-local plain, ranked, later, keys, twins, accepted, earliest = {}, {}, {}, {}, {}, count, 1e15
+-- Items that come: where each of them goes. Needs queue_batch, queue_places_more, queue_entry, and queue_plain or job_enter.
+local count, space, told = (#ARGV - 4) / 2, 1e15, 0
+if most_length > 0 then space = most_length - call('LLEN', ready) - call('ZCARD', ranked) - call('ZCARD', later) end
+local plain, by_rank, put_off, keys, twins, accepted, earliest = {}, {}, {}, {}, {}, count, 1e15
 
 local function twin_of(name)
     if keys[name] then return keys[name] end
@@ -19,11 +19,11 @@ for i = 1, count do
     local twin = name and name ~= '' and twin_of(name)
     if twin then
         twins[#twins + 1] = ' ' .. i .. '=' .. twin
-    elseif room <= 0 then
+    elseif space <= 0 then
         accepted = i - 1
         break
     else
-        room = room - 1
+        space = space - 1
         local id = batch .. '-' .. i
         if options == '' then
             plain[#plain + 1] = id .. ' 0\n' .. entered(id, payload, '', 0)
@@ -33,9 +33,9 @@ for i = 1, count do
             local entry = id .. ' 0 ' .. priority .. ' ' .. window .. ' ' .. #name .. '\n' .. name .. payload
             if delay + 0 > 0 then
                 earliest = math.min(earliest, now + delay)
-                later[#later + 1], later[#later + 2] = now + delay, entry
+                put_off[#put_off + 1], put_off[#put_off + 2] = now + delay, entry
             elseif priority + 0 ~= 0 then
-                ranked[#ranked + 1], ranked[#ranked + 2] = -priority, order_of(id) .. ' ' .. entry
+                by_rank[#by_rank + 1], by_rank[#by_rank + 2] = -priority, order_of(id) .. ' ' .. entry
             else
                 plain[#plain + 1] = entry
             end

@@ -1,3 +1,2 @@
--- The queue's own time for who only looks, as in queue_once. Needs server_time and key.
-local own = call('HMGET', key, 's', 'c')
-now = math.max(now + (own[1] or 0), own[2] or 0)
+-- The queue's own time for who only looks. Needs server_time, queue_state and key.
+now = own_time(opened(call('HGET', key, 'v')), now)

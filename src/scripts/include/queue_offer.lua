@@ -1,25 +1,23 @@
 -- One item that comes to a queue where nobody has to wait for it: the first who waits gets it in the message, leased for a moment, and says soon
--- that it has it. Who waits under a name with '+' takes that. Needs queue_once, queue_batch, held, items and done, and of the item: offer, its entry,
+-- that it has it. Who waits under a name with '+' takes that. Needs queue_once, queue_batch, queue_places and done, and of the item: offer, its entry,
 -- or nothing; its id; and message, what is shown of it.
 -- Not while the hash has to be renewed: touch() does that, and so does who begins to wait.
 local to, is_taken = nil, false
-if offer and not is_stale and #message <= 4096 and lease > 0 and most_deliveries > 1 and call('EXISTS', KEYS[2], KEYS[3]) == 0 then
-    local first = call('ZPOPMIN', KEYS[7])
+if offer and not is_stale and #message <= 4096 and lease > 0 and most_deliveries > 1 and call('EXISTS', ready, ranked) == 0 then
+    local first = call('ZPOPMIN', waiting)
     to = first[1]
     if to and string.byte(to) ~= 43 then
-        call('ZADD', KEYS[7], first[2], to)
+        call('ZADD', waiting, first[2], to)
         to = nil
     end
 end
 if to then
     local moment = math.min(lease, 400)  -- shorter than the time after which who enqueued looks whether it was taken (depot_push.cpp)
     local token, ends = id .. '.1', string.format('%.0f', now + moment)
-    local is_first = calm and now + moment < calm
-    if is_first then calm = now + moment end
     call('HSET', items, token, offer)
     call('ZADD', held, ends, token)
-    -- As touch(), lower() and tell() do; where there is nothing to say of n and t, c says it again.
-    call('HSET', key, 'c', now_text, 'l', batch, is_first and 'n' or 'c', is_first and ends or now_text, was[4] and 't' or 'c', was[4] and '0' or now_text)
+    was[4], was[5] = 0, math.min(was[5], now + moment)  -- as tell() and lower() do
+    save(key, was)
     call('SET', memory, done, 'PX', '120000')
     -- May fail, so it comes last.
     local heard = redis.pcall(publish, channel .. to, 'o' .. server_text .. ' ' .. (moment == 400 and '400' or moment) .. ' ' .. token .. '\n' .. message)

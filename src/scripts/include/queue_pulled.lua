@@ -1,7 +1,7 @@
 -- What a pull answers, and remembers. Needs queue_take, queue_wait, queue_keys; want, name, look and waits.
 if #tokens < want and name ~= '' then
     waits = 1
-    look = wait_from_now(KEYS[10], name, math.min(look, soonest))
+    look = wait_from_now(waiting, name, math.min(look, soonest))
 end
 answer[1] = ARGV[2] .. ' ' .. server_text .. string.format(' %.0f %d\n%s\n%s', math.max(look - now, 1), waits, table.concat(lost, ' '), table.concat(tokens, ' '))
 if forgot then limit_keys(dedup, recent) end

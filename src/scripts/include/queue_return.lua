@@ -10,7 +10,7 @@ local function forget_key(entry)
     if window > 0 then
         call('HSET', dedup, name, string.format('%s %.0f', id, now + window))
         call('ZADD', recent, now + window, name)
-        if not was[9] then call('HSET', key, 'k', 1) end
+        if not has[3] then call('HSET', key, 'k', 1) end
     else
         call('HDEL', dedup, name)
     end
@@ -46,8 +46,8 @@ end
 
 -- What lies with somebody whose lease is over comes back, what was put off until now is ready, keys are forgotten in time.
 local function settle(held, items)
-    if calm and calm > now and not was[9] then return calm end
-    local has_recent = was[9] or (not calm and call('EXISTS', recent) == 1)  -- the hash may have gone since
+    if was[5] > now and not has[3] then return was[5] end
+    local has_recent = has[3] or (was[5] == 0 and call('EXISTS', recent) == 1)  -- the hash may have gone since
     local first = call('ZRANGE', held, 0, 0, 'WITHSCORES')[2]
     if first and first + 0 <= now then
         local tokens = call('ZRANGE', held, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
@@ -82,7 +82,7 @@ local function settle(held, items)
         end
         if call('EXISTS', recent) == 0 then call('HDEL', key, 'k') else call('HSET', key, 'k', 1) end
     end
-    calm = math.min(tonumber(first or 1e15), tonumber(due or 1e15))
-    call('HSET', key, 'n', string.format('%.0f', calm), 'c', now_text)
-    return calm
+    was[5] = math.min(tonumber(first or 1e15), tonumber(due or 1e15))
+    save(key, was)
+    return was[5]
 end

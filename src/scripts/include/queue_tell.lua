@@ -1,6 +1,11 @@
 -- Tells those who wait in this sorted set, the first first, until so many have heard it; each is then forgotten, and asks again. One whom
 -- nobody hears is passed over: it is gone, or asks again when it is connected again. May fail (a forbidden channel), so it comes last.
--- Needs call, key, publish and channel.
+-- Needs queue_was, publish and channel.
+local function nobody_looks()
+    if was[4] == 0 then return end
+    was[4] = 0
+    save(key, was)
+end
 local function tell(waiting, word, most)
     local told = 0
     while told < most do
@@ -9,6 +14,6 @@ local function tell(waiting, word, most)
         local heard = redis.pcall(publish, channel .. first, word)
         if heard ~= 0 then told = told + 1 end
     end
-    if told > 0 and word == 'r' then call('HDEL', key, 't') end
+    if told > 0 and word == 'r' then nobody_looks() end
     return told
 end

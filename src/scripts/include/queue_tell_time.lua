@@ -2,8 +2,7 @@
 -- in front of them whom nobody hears are gone, and forgotten; only then, for nobody at all may hear while a slot of a cluster moves.
 -- Needs queue_rules and now.
 local function tell_time(waiting, when)
-    local looks = tonumber(was[4] or 0)
-    if looks > now and looks <= when then return end
+    if was[4] > now and was[4] <= when then return end
     local heard, deaf, gone = 0, {}, 0
     for _, name in ipairs(call('ZRANGE', waiting, 0, 31)) do
         if redis.pcall(publish, channel .. name, string.format('d%.0f', when - now)) == 0 then
@@ -14,5 +13,7 @@ local function tell_time(waiting, when)
         end
     end
     if gone > 0 then call('ZREM', waiting, unpack(deaf, 1, gone)) end
-    if heard > 0 then call('HSET', key, 't', string.format('%.0f', when)) end
+    if heard == 0 then return end
+    was[4] = when
+    save(key, was)
 end

@@ -16,10 +16,13 @@ end
 local function wait_from_now(waiting, name, look)
     call('ZADD', waiting, 'NX', us_text, name)
     call('PEXPIRE', waiting, 300000)
-    local rank, looks = call('ZRANK', waiting, name), tonumber(was[4] or 0)
+    local rank, looks = call('ZRANK', waiting, name), was[4]
     look = math.min(look, now + 30000)
     if rank > 2 and looks > now and looks <= look + 20 and somebody_looks(waiting) then return now + 30000 end
     look = look + math.min(rank, 16) * 10
-    if rank == 0 or looks <= now or look < looks then call('HSET', key, 't', string.format('%.0f', look), 'c', now_text) end
+    if rank == 0 or looks <= now or look < looks then
+        was[4] = look
+        save(key, was)
+    end
     return look
 end

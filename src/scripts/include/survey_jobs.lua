@@ -6,8 +6,7 @@ local function read_jobs(key)
     most = most - 2  -- it takes three times as long as others
     local waiting, later, put_off = call('LLEN', key .. ':ready') + size(':ranked'), size(':later'), 0
     if later > 0 then
-        local own = call('HMGET', key, 's', 'c')  -- the queue's own time, as in queue_now
-        put_off = later - call('ZCOUNT', key .. ':later', '-inf', math.max(now + (own[1] or 0), own[2] or 0))
+        put_off = later - call('ZCOUNT', key .. ':later', '-inf', (own_time(opened(call('HGET', key, 'v')), now)))
     end
     return {'jobs', size(':waiting'), waiting + later, size(':held'), 0, 0, put_off, size(':failed'), size(':blocked')}
 end

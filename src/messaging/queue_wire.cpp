@@ -4,6 +4,8 @@
 
 #include <lockstep/error.hpp>
 
+#include <bit>
+
 namespace lockstep::detail {
 namespace {
 
@@ -25,7 +27,8 @@ bool is_late(reply_view said) { return said.size() == 2 && said[0].text() == "la
 std::string write_rules(queue_options const& how, bool is_cluster, std::string_view channel) {
     std::string rules{is_cluster ? 'S' : 'P'};
     for (std::int64_t const number : {how.retention.count(), how.reliable ? how.visibility.count() : 0, std::int64_t{how.max_deliveries}, how.max_dead, how.max_length}) {
-        for (int byte = 0; byte != 6; ++byte) rules += static_cast<char>(number >> (8 * byte) & 0xff);
+        auto const bits = std::bit_cast<std::uint64_t>(static_cast<double>(number));
+        for (int byte = 0; byte != 8; ++byte) rules += static_cast<char>(bits >> (8 * byte) & 0xff);
     }
     return rules.append(channel);
 }

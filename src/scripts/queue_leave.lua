@@ -8,7 +8,7 @@
   ARGV[3]  word     what the others are told
   ARGV[4]  lane     whose worker it was; '': of none
   Returns  how many were told
-  Errors   LOCKSTEP_ARGUMENT (nothing was written)
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local besides
 --#include checks

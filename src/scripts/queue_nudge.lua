@@ -6,7 +6,7 @@
   KEYS[5]  held     sorted set
   ARGV[1]  rules    as in queue_push
   Returns  how many were told
-  Errors   LOCKSTEP_ARGUMENT (nothing was written)
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local besides
 --#include checks

@@ -14,7 +14,7 @@ local function desk_of(type)
     call('EXISTS', unpack(parts))
     local is_new, number = state[2] == 0, math.max(state[2] + 1, us)
     state[2] = number
-    desks[type] = {queue = queue, state = state, is_new = is_new, now = (own_time(state, now)), batch = string.format('%.0f', number),
+    desks[type] = {queue = queue, state = state, is_new = is_new, now = own_time(state, now), batch = string.format('%.0f', number),
                    singles = {}, count = 0, plain = {}, ranked = {}, records = {}, keys = {}, news = {}}
     return desks[type]
 end

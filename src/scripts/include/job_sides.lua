@@ -12,9 +12,8 @@ local function side_of(type)
     if not sides[type] then
         local q = base .. ':q:' .. type
         local state = state_at(q)
-        local own, is_back = own_time(state, server_now)
         sides[type] = {type = type, q = q, links = q .. ':links', nodes = {}, blocked = {}, ended = {}, ready = {}, ranked = {}, later = {},
-                       earliest = 1e15, added = {}, news = {}, tally = {}, state = state, now = own, is_back = is_back}
+                       earliest = 1e15, added = {}, news = {}, tally = {}, state = state, now = own_time(state, server_now)}
     end
     return sides[type]
 end
@@ -103,7 +102,7 @@ local function commit_sides(is_taking)
             table.insert(one.news, 1, 'added ' .. table.concat(one.added, ' '))
         end
         for what, n in pairs(one.tally) do call('HINCRBY', one.q .. ':stats', what, n) end
-        if one.is_back and #one.later > 0 then save(one.q, one.state) end
+        if one.state.is_back and #one.later > 0 then save(one.q, one.state) end
         in_chunks('RPUSH', one.q .. ':ready', one.ready)
         in_chunks('ZADD', one.q .. ':ranked', one.ranked)
         in_chunks('ZADD', one.q .. ':later', one.later)

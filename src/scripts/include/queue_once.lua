@@ -7,10 +7,10 @@ local known = record and string.match(record, '^%d+') + 0 or 0
 if sequence < known or (sequence > known and now > deadline) then return {'late', now} end
 
 -- From here on `now` is the queue's own time.
-local server_now, is_back = now, false
-now, is_back = own_time(was, server_now)
+local server_now = now
+now = own_time(was, server_now)
 local now_text = now == server_now and server_text or string.format('%.0f', now)
 
 -- The hash stays for the retention, at most twice that, so that it is moved seldom; and longer than those who wait are silent.
 local kept = math.max(2 * retention, 300000)
-local is_stale = is_back or was[3] - now < kept / 2
+local is_stale = was.is_back or was[3] - now < kept / 2

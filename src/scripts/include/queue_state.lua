@@ -17,12 +17,12 @@ end
 local function is_foreign(queue, state) return state[1] ~= format and (state[1] ~= '' or call('EXISTS', queue) == 1) end
 
 -- The queue's own time: it stands still when the server's clock is set back, or what lies with the dead and what is put off would come that much later.
--- And whether it was set back since this was written.
+-- is_back: it was set back since this was written.
 local function own_time(state, server_now)
     local now = math.max(server_now + state[6], state[7])
-    local is_back = now > server_now + state[6]
+    if now > server_now + state[6] then state.is_back = true end
     state[6], state[7] = now - server_now, now
-    return now, is_back
+    return now
 end
 
 -- Only where there is one, or it would stay for ever.

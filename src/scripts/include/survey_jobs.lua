@@ -6,7 +6,7 @@ local function read_jobs(key)
     most = most - 2  -- it takes three times as long as others
     local waiting, later, put_off = call('LLEN', key .. ':ready') + size(':ranked'), size(':later'), 0
     if later > 0 then
-        put_off = later - call('ZCOUNT', key .. ':later', '-inf', (own_time(opened(call('HGET', key, 'v')), now)))
+        put_off = later - call('ZCOUNT', key .. ':later', '-inf', own_time(opened(call('HGET', key, 'v')), now))
     end
     return {'jobs', size(':waiting'), waiting + later, size(':held'), 0, 0, put_off, size(':failed'), size(':blocked')}
 end

@@ -449,5 +449,28 @@ TEST(queue_on_a_cluster, goes_on_while_its_slot_moves) {
     got->ack();
 }
 
+// Scripts touch keys that they are not given: one that ran now would end in the middle, at the first that is not at this node.
+TEST(queue_on_a_cluster, is_not_touched_while_its_slot_moves) {
+    cluster nodes{{.masters = 3, .replicas_per_master = 0}};
+    client a{{.url = nodes.url(), .command_timeout = 40s}};
+    texts queue_of_a{a, "name"};
+    queue_of_a.enqueue("x");  // all that the next call is given is there now
+    auto const slot = slot_of(queue_key);
+    auto& from = nodes.node(nodes.owner_of(slot));
+    nodes.begin_migration(slot, (nodes.owner_of(slot) + 1) % 3);
+    begun second{queue_of_a.async_enqueue("y")};
+    EXPECT_TRUE(eventually([&] { return from.must({"INFO", "errorstats"}).text.find("errorstat_TRYAGAIN") != std::string::npos; }));
+    EXPECT_EQ(from.must({"LLEN", queue_key + ":ready"}).integer, 1);
+    nodes.move_keys(slot);
+    nodes.finish_migration(slot);
+    EXPECT_TRUE(second.get().is_new);
+    for (auto const* const expected : {"x", "y"}) {
+        auto got = queue_of_a.dequeue(30s);
+        ASSERT_TRUE(got);
+        EXPECT_EQ(got->value(), expected);
+        got->ack();
+    }
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -119,6 +119,7 @@ namespace {
 
 struct span {
     std::int64_t from = 0, to = never;
+    bool stands_still = false;  // a queue's time does, from its last change before the clock is set back until the first one after
 };
 
 /// Of an item in a message (queue_offer.lua): for so long nobody else gets it.
@@ -170,7 +171,7 @@ std::vector<span> troubled_times(history const& all) {
         }
         auto const begun = open.find({one.note, one.n});
         if (begun == open.end()) continue;
-        found.push_back({begun->second, one.t + message_lease});
+        found.push_back({begun->second, one.t + message_lease, one.note == "clock_back done"});
         open.erase(begun);
     }
     return found;
@@ -200,8 +201,11 @@ complaints check_order(history const& all, promises const& given, std::string_vi
         if (before == 0 || latest[static_cast<std::size_t>(before) - 1]->asked <= one->answered) continue;
         if (std::ranges::any_of(loose, [&](span const& any) { return any.from <= first->asked && one->asked <= any.to; })) continue;
         auto const* const other = latest[static_cast<std::size_t>(before) - 1];
-        auto const is_then = [&](span const& any) { return any.from <= first->asked && one->answered <= any.to; };
-        if (other->asked < one->answered + message_lease && std::ranges::any_of(troubled, is_then)) continue;
+        auto const may_be_leased = [&](span const& any) {
+            auto const counted_from = any.stands_still ? std::max(one->answered, any.to) : one->answered;
+            return any.from <= first->asked && one->answered <= any.to && other->asked < counted_from + message_lease;
+        };
+        if (std::ranges::any_of(troubled, may_be_leased)) continue;
         found.push_back(fmt::format("{} of {}, there since {}, was asked for at {}: after {} had come, which was put there at {}", one->value, one->name,
                                     one->answered, first->asked, other->value, other->asked));
     }

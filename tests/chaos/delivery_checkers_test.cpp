@@ -141,6 +141,9 @@ TEST(order_checker, knows_that_an_item_may_have_been_in_a_message_that_was_read_
     EXPECT_EQ(check_ordered(slept(turned(50 * ms), 1, 2)).size(), 1U) << "that was before";
     EXPECT_EQ(check_ordered(slept(turned(500 * ms), 1, 2 * second)).size(), 1U) << "by then its lease had ended";
     EXPECT_THAT(check_ordered(turned(50 * ms).deed(second, "clock_back").deed(second, "clock_back done")), IsEmpty());
+    auto const set_back = [](story all, std::int64_t when) { return all.deed(when, "clock_back").deed(when, "clock_back done"); };
+    EXPECT_THAT(check_ordered(set_back(turned(500 * ms), second + 200 * ms)), IsEmpty()) << "its lease lasted longer";
+    EXPECT_EQ(check_ordered(set_back(turned(900 * ms), second)).size(), 1U) << "but not that long";
     EXPECT_THAT(check_ordered(turned(50 * ms).deed(1, "lag").deed(second, "heal done")), IsEmpty());
     EXPECT_EQ(check_ordered(turned(50 * ms).deed(second, "script_flush").deed(second, "script_flush done")).size(), 1U);
 }

@@ -209,6 +209,34 @@ TEST_F(queue_faults, an_item_in_a_message_that_was_long_under_way_is_not_handed_
     other->ack();
 }
 
+TEST_F(queue_faults, an_item_in_a_message_that_is_lost_is_before_those_that_come_when_its_lease_is_over) {
+    begun lost{there.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    begun next{here.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "2"; }));
+    ASSERT_TRUE(is_silent(server)) << "they look once more when they are subscribed";
+    proxy.hold(direction::to_client);
+    {
+        client brief{server.url()};  // which is not there any more when others would look whether it was taken
+        texts{brief, "name"}.enqueue("first");
+    }
+    auto const held = server.must({"ZRANGE", queue_key + ":held", "0", "0", "WITHSCORES"}).elements;
+    ASSERT_EQ(held.size(), 2);
+    ASSERT_TRUE(eventually([&] { return static_cast<double>(server_ms(server)) > std::stod(held[1].text); }));
+    client other{server.url()};
+    texts{other, "name"}.enqueue("second");
+    auto got = next.get();
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->value(), "first");
+    EXPECT_EQ(got->deliveries(), 2);
+    got->ack();
+    proxy.heal();
+    got = lost.get();
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->value(), "second");
+    got->ack();
+}
+
 TEST_F(queue_faults, an_item_that_may_be_delivered_once_only_is_not_sent_in_a_message) {
     begun waiting_one{there.async_dequeue(60s)};
     ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));

@@ -4,7 +4,12 @@
 -- Not while the hash has to be renewed: touch() does that, and so does who begins to wait.
 local to, is_taken = nil, false
 if offer and not is_stale and #message <= 4096 and lease > 0 and most_deliveries > 1 and call('EXISTS', ready, ranked) == 0 then
-    local first = call('ZPOPMIN', waiting)
+    -- What comes back, or is due, is before it, and who takes finds that. What ends may have been done long ago.
+    if was[5] <= now and was[5] > 0 then
+        local ends, due = call('ZRANGE', held, 0, 0, 'WITHSCORES')[2], call('ZRANGE', key .. ':later', 0, 0, 'WITHSCORES')[2]
+        was[5] = math.min(tonumber(ends or 1e15), tonumber(due or 1e15))
+    end
+    local first = was[5] > now and call('ZPOPMIN', waiting) or {}
     to = first[1]
     if to and string.byte(to) ~= 43 then
         call('ZADD', waiting, first[2], to)

@@ -40,10 +40,10 @@ end
 if now > deadline then return {'late', now} end
 if runner ~= '' then
     local client = string.match(hold, '^[^.]+')
-    if not string.find(outside, ' ' .. client .. ' ', 1, true) then
-        outside = outside .. client .. ' '
-        commit()
-    end
+    local is_known, is_far = string.find(outside, ' ' .. client .. ' ', 1, true), bound > now + ttl
+    if not is_known then outside = outside .. client .. ' ' end
+    if is_far then bound = now + ttl end  -- the clock may have been set back, and all who arrived be dead: somebody looks then
+    if is_far or not is_known then commit() end
     return {'full', open, bound - now, now}
 end
 if open == 0 then

@@ -59,7 +59,7 @@ possessions ending::take_all(crowd others) const {
 void ending::meet_nobody() const {
     for (std::size_t i = 0; i < barrier_names; ++i) {
         try {
-            static_cast<void>(barrier{by_, numbered("barrier", i), parties_of(i)}.arrive_and_wait_for(50ms));
+            static_cast<void>(barrier{by_, numbered("barrier", i), parties_of(i), lease_options{.ttl = 600ms}}.arrive_and_wait_for(50ms));
         } catch (broken_barrier_error const&) {
             // One of the dead was found out.
         }

@@ -264,6 +264,21 @@ TEST_F(barrier_script, finds_the_dead_also_when_the_clock_steps_back) {
     EXPECT_EQ(outcome("a.1", open), "broken");
 }
 
+TEST_F(barrier_script, finds_out_when_the_clock_steps_back_that_all_who_arrived_are_dead) {
+    auto const open = barrier.arrive("a.1", 0, with_completion).value;
+    barrier.arrive("b.1", open, with_completion);
+    ASSERT_EQ(barrier.arrive("c.1", open, with_completion).word, "run");
+    barrier.pass(-barrier.hour);
+    for (int i = 0; i < 2; ++i) {
+        auto const next = barrier.arrive("d.1", open, with_completion);
+        ASSERT_EQ(next.word, "full");
+        EXPECT_LE(next.look_again, barrier.ttl) << "nobody renews these arrivals, and they end in an hour";
+        barrier.pass(next.look_again);
+    }
+    EXPECT_EQ(barrier.arrive("d.1", open, with_completion).word, "behind");
+    EXPECT_EQ(outcome("a.1", open), "broken");
+}
+
 TEST_F(barrier_script, has_its_completion_step_run_by_the_last_one_only) {
     auto const open = barrier.arrive("a.1", 0, with_completion).value;
     barrier.arrive("b.1", open, with_completion);
@@ -321,7 +336,7 @@ TEST_F(barrier_script, lets_nobody_in_while_the_step_is_run_and_tells_it_when_th
         auto const full = barrier.arrive(hold, open, with_completion);
         EXPECT_EQ(full.word, "full");
         EXPECT_EQ(full.value, open);
-        EXPECT_LE(full.arrived, barrier.ttl) << "a time to look again";
+        EXPECT_LE(full.look_again, barrier.ttl);
     }
     EXPECT_EQ(barrier.ask("a.1", open).arrived, 3);
     EXPECT_EQ(barrier.arrive("d.1", open, {.deadline = 1, .completion = true}).word, "late");

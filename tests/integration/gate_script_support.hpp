@@ -44,8 +44,8 @@ public:
         if (said.is_error()) return {.word = said.text};
         gate_answer answer{.word = said.elements.at(0).text, .now = said.elements.back().integer};
         if (said.elements.size() > 2) answer.value = said.elements[1].integer;
-        if (said.elements.size() > 3)
-            answer.arrived = said.elements[2].integer, answer.look_again = said.elements[3].integer;
+        if (said.elements.size() > 3) answer.look_again = said.elements[said.elements.size() - 2].integer;
+        if (said.elements.size() > 4) answer.arrived = said.elements[2].integer;
         return answer;
     }
 

@@ -22,7 +22,8 @@ struct queue_options {
     std::int64_t max_length = 0;
     /// How many dead letters are kept: the youngest. 1 to 1,000,000.
     std::int64_t max_dead = 1'000;
-    /// False: what is taken is gone, as by BLPOP. No lease, nothing to acknowledge, and nothing comes back.
+    /// False: what is taken is gone, as by BLPOP. No lease, nothing to acknowledge, and nothing comes back (what nobody waits for any more is put there
+    /// again, behind the others).
     bool reliable = true;
     /// How long the queue is remembered when it is empty and nobody uses it. Items do not expire. 1 s or more; some minutes at least.
     std::chrono::milliseconds retention{3'600'000};

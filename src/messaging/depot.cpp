@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds claim_window = 500ms;  // who was told of items has taken them by then, or is dead
+constexpr std::chrono::milliseconds claim_window = 500ms;  // who was told of items has taken them by then, or is dead; longer than queue_offer.lua's moment
 constexpr std::chrono::milliseconds longest_try = 60s;
 constexpr std::chrono::milliseconds longest_budget = 5s;   // a command that was given up can run so much later at most
 constexpr int most_tries = 5;
@@ -160,6 +160,8 @@ void depot::listen() noexcept {
 }
 
 void depot::message(std::string_view, std::string_view payload) noexcept {
+    auto const self = weak_from_this().lock();
+    if (!self) return;  // it ends
     if (payload == "r") {
         registered_ = quiet_ = false;
         told_ = !takers_.empty();
@@ -220,19 +222,24 @@ void depot::see_to(task<void> work) noexcept {
 
 // ---- those who were told of items, and died
 
-void depot::look_after() noexcept {
-    auto const self = weak_from_this().lock();
-    if (self && !closing_) see_to(nudge(self));
+void depot::look_after_them() noexcept {
+    if (closing_ || nudge_timer_.linked()) return;
+    home().arm(nudge_timer_, home().now() + claim_window);
+    looks_after_ = shared_from_this();
 }
 
-task<void> depot::nudge(std::shared_ptr<depot> self) {
+void depot::look_after() noexcept {
+    if (auto self = std::exchange(looks_after_, nullptr)) see_to(nudge(std::move(self), 0ms));
+}
+
+task<void> depot::nudge(std::shared_ptr<depot> self, milliseconds in) {
     auto const& what = self->what_;
     std::array<std::string, 5> const keys{what.key(), what.key_of(self->lane_.empty() ? "ready" : "lanes"), what.key_of("ranked"), what.key_of("waiting"),
                                          what.key_of("held")};
-    std::array<argument, 1> const words{self->rules_};
+    std::array<argument, 2> const words{self->rules_, in.count()};
     auto request = self->run(scripts::queue_nudge, keys, words);
     auto const said = co_await std::move(request);
-    if (said.integer() > 0) self->home().arm(self->nudge_timer_, self->home().now() + claim_window);
+    if (said.integer() > 0) self->look_after_them();
 }
 
 // ---- the end
@@ -266,6 +273,10 @@ void depot::close(std::function<void()> done) noexcept {
         one->lose();
         one->now = held_item::state::judged;
         judge({.of = one, .what = one->is_unseen ? verdict::kind::unused : verdict::kind::nack, .reason = "the client was closed"});
+    }
+    if (auto left = std::exchange(looks_after_, nullptr)) {
+        home().disarm(nudge_timer_);
+        see_to(nudge(std::move(left), claim_window));
     }
     if (pulling_) return;
     go_pulling();  // and not with the others of this turn, which may be the last

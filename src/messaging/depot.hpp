@@ -143,8 +143,9 @@ private:
     task<reply> run(scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words);
     task<void> say_leave(std::string waiting, std::string name, std::string_view word);
     void see_to(task<void> work) noexcept;
+    void look_after_them() noexcept;
     void look_after() noexcept;
-    static task<void> nudge(std::shared_ptr<depot> self);
+    static task<void> nudge(std::shared_ptr<depot> self, milliseconds in);
     void message(std::string_view channel, std::string_view payload) noexcept override;
     void subscribed() noexcept override;
     void interrupted() noexcept override {}
@@ -178,6 +179,7 @@ private:
     std::size_t count_to_push(pusher const& by) noexcept;
     push_call next_push(pusher& by, std::size_t about);
     task<reply> ask(push_call const& what, pusher const& by);
+    static task<void> put_again(std::shared_ptr<depot> self, std::vector<std::shared_ptr<held_item>> items);
     bool pushed(push_call& what, reply const& said);
     void push_failed(push_call& what, errc reason, std::string const& why) noexcept;
     void rest_pushing() noexcept;
@@ -230,6 +232,7 @@ private:
     depot_signal push_signal_{*this, &depot::go_pushing};
     depot_signal room_timer_{*this, &depot::look_for_room};
     depot_signal nudge_timer_{*this, &depot::look_after};
+    std::shared_ptr<depot> looks_after_;  // itself, while that is armed: also when nobody uses it any more
 };
 
 }  // namespace lockstep::detail

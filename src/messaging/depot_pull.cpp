@@ -261,9 +261,11 @@ void depot::hold(std::shared_ptr<held_item> const& item) {
 /// In equal parts to those who wait, as far as they take several.
 void depot::hand_out(std::vector<std::shared_ptr<held_item>> items) noexcept {
     auto waiting = static_cast<std::size_t>(std::distance(takers_.begin(), takers_.end()));
+    std::vector<std::shared_ptr<held_item>> unwanted;
     for (std::size_t i = 0; i != items.size();) {
         if (waiting == 0 || !items[i]->is_valid()) {
             if (how_.reliable) give_back(std::move(items[i]));
+            else unwanted.push_back(std::move(items[i]));
             ++i;
             continue;
         }
@@ -275,9 +277,11 @@ void depot::hand_out(std::vector<std::shared_ptr<held_item>> items) noexcept {
         who.finish(std::move(items[i]));
         i += share;
     }
+    if (!unwanted.empty()) see_to(put_again(shared_from_this(), std::move(unwanted)));
 }
 
 void depot::give_back(std::shared_ptr<held_item> what) {
+    if (!how_.reliable) return see_to(put_again(shared_from_this(), {std::move(what)}));
     what->now = held_item::state::judged;
     judge({.of = std::move(what), .what = verdict::kind::unused});
 }
@@ -331,8 +335,7 @@ void depot::failed(verdict& what, std::exception_ptr why) noexcept {
     if (who != nullptr && what.what != verdict::kind::extend && how_.reliable && !closing_) {
         // Its holder may try again.
         item.now = held_item::state::held;
-        holding_.push_back(item);
-        item.kept = what.of;
+        hold(what.of);
     }
     if (who != nullptr) who->fail(std::move(why));
     else if (what.serial == 0 && item.failed) item.failed(std::move(why));

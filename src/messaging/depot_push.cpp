@@ -4,6 +4,7 @@
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,6 @@ using namespace std::chrono_literals;
 constexpr std::size_t most_at_once = 4000;
 constexpr std::size_t most_bytes = 4 << 20;
 constexpr std::size_t least_half = 32;  // a call costs the server as much as ten items
-constexpr std::chrono::milliseconds claim_window = 500ms;
 constexpr std::chrono::milliseconds look_for_room_every = 30s;
 constexpr int most_tries = 5;
 
@@ -180,7 +180,7 @@ bool depot::pushed(push_call& what, reply const& said) {
     }
     if (is_full && what.waits) full_ = true;
     else send_ = true;
-    if (answer.told && !closing_ && !nudge_timer_.linked()) home().arm(nudge_timer_, home().now() + claim_window);
+    if (answer.told) look_after_them();
     return true;
 }
 
@@ -188,6 +188,38 @@ void depot::push_failed(push_call& what, errc reason, std::string const& why) no
     if (reason == errc::timeout) reason = errc::indeterminate;  // it may have run
     for (auto* const one : what.senders()) one->fail(reason, why);
     send_ = true;
+}
+
+/// What was taken for good, for somebody who does not wait any more: there is no lease that would bring it back.
+task<void> depot::put_again(std::shared_ptr<depot> self, std::vector<std::shared_ptr<held_item>> items) {
+    auto& me = *self;
+    auto how = me.how_;
+    how.max_length = 0;  // its place may have been taken
+    auto const rules = write_rules(how, me.owner()->is_cluster(), me.channel_);
+    auto by = me.hub_.sessions().borrow();
+    auto keys = me.push_keys_;
+    keys.push_back(me.what_.key_of("call:" + by.id));
+    std::vector<std::string> texts;
+    for (auto const& one : items) {
+        auto const priority = read_entry(one->entry).priority;
+        texts.push_back(priority == 0 ? std::string{} : fmt::format("0 {} 0 ", priority));
+        texts.emplace_back(one->payload);
+    }
+    try {
+        for (int tries = 0; tries != most_tries; ++tries, ++by.sequence) {
+            std::vector<argument> words{rules, by.sequence, me.latest(), me.lane_};
+            for (auto const& one : texts) words.emplace_back(one);
+            auto request = me.run(me.push_script_, keys, words);
+            auto const said = co_await std::move(request);
+            auto const answer = read_push_answer(said);
+            if (answer.late) continue;
+            me.hub_.sessions().give_back(std::move(by));
+            if (answer.told) me.look_after_them();
+            co_return;
+        }
+    } catch (error const& problem) {
+        log(log_level::warning, fmt::format("'{}': {} items that nobody waited for any more may be lost: {}", me.what_.name(), items.size(), problem.what()));
+    }
 }
 
 void depot::rest_pushing() noexcept {

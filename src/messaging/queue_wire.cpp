@@ -42,7 +42,7 @@ entry_parts read_entry(std::string_view entry) {
     found.id = cut(head, ' ');
     found.deliveries = number<std::int32_t>(cut(head, ' '));
     if (head.empty()) return found;
-    cut(head, ' ');  // priority
+    found.priority = number<std::int32_t>(cut(head, ' '));
     cut(head, ' ');  // window
     auto const size = number<std::size_t>(head);
     if (size > found.payload.size()) not_understood();

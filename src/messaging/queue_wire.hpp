@@ -20,6 +20,7 @@ std::string write_rules(queue_options const& how, bool is_cluster, std::string_v
 struct entry_parts {
     std::string_view id;
     std::int32_t deliveries = 0;  ///< before this one
+    std::int32_t priority = 0;
     std::string_view payload;
 };
 /// Throws `protocol_error` for what is no entry.

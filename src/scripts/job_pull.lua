@@ -22,6 +22,7 @@ local name, worker, keep = string.match(ARGV[5], '^([^\n]*)\n([^\n]*)\n([^\n]*)$
 --#include queue_once
 --#include queue_places
 --#include queue_places_more
+--#include queue_next
 --#include queue_touch
 --#include queue_entry
 --#include queue_tell

@@ -29,6 +29,7 @@ local is_new = was[2] == 0
 --#include queue_batch
 --#include queue_places
 --#include queue_places_more
+--#include queue_next
 --#include queue_enter
 in_chunks('HSET', part('records'), records)
 if has_tags then tag_all(key, records) end

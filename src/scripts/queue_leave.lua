@@ -14,12 +14,19 @@ local besides
 --#include checks
 --#include queue_rules
 if not string.find(ARGV[3], '^[rm]$') then return refuse('word: r or m') end
+--#include server_time
 --#include queue_state
 --#include queue_was
 --#include queue_tell
+--#include queue_tell_time
+now = own_time(was, now)
 if ARGV[4] ~= '' then call('HDEL', key, 'w' .. ARGV[4]) end
 if call('ZREM', KEYS[4], ARGV[2]) == 1 then
-    nobody_looks()
+    -- It may have been the one who was to look when something ends or is due.
+    if ARGV[3] == 'r' then
+        nobody_looks()
+        if was[5] < 1e15 then tell_time(KEYS[4], math.max(was[5], now)) end
+    end
     return 0
 end
 -- It had been told, and does nothing about it.

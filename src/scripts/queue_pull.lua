@@ -21,6 +21,7 @@ local memory, besides, _ = KEYS[3], {'f', 'k'}, KEYS[2]
 --#include queue_once
 --#include queue_places
 --#include queue_places_more
+--#include queue_next
 --#include queue_touch
 --#include queue_entry
 --#include queue_tell

@@ -20,6 +20,7 @@ local memory, besides, _ = KEYS[3], nil, KEYS[2]
 if sequence == known then return record end
 --#include queue_batch
 --#include queue_places
+--#include queue_next
 -- Most calls bring one item to somebody who waits: nothing is prepared that these do not need.
 local id, is_alone = batch .. '-1', #ARGV == 6 and ARGV[5] == '' and (most_length == 0 or call('ZCARD', key .. ':later') < most_length)
 local offer, done = is_alone and id .. ' 0\n' .. ARGV[6], ARGV[2] .. ' ' .. batch .. ' 1 ' .. server_text

@@ -50,6 +50,14 @@ local function measure(which, where)
     if length > 0 then call('ZADD', KEYS[11], length, which) else call('ZREM', KEYS[11], which) end
     return length
 end
+-- Lanes of workers that were killed while they waited stay in the hash, until there are more of them than of the others.
+local function forget_the_dead()
+    if call('HLEN', key) < 32 + 2 * call('ZCARD', KEYS[10]) then return end
+    local fields = call('HGETALL', key)
+    for i = 1, #fields, 2 do
+        if string.byte(fields[i]) == 119 and not call('ZSCORE', KEYS[10], fields[i + 1]) and fields[i] ~= 'w' .. lane then call('HDEL', key, fields[i]) end
+    end
+end
 finish()
 judge()
 touch()
@@ -73,6 +81,7 @@ if #tokens < want then
     if next_victim == '' and name ~= '' then
         waits = 1
         call('HSET', key, 'w' .. lane, name)
+        forget_the_dead()
         look = wait_from_now(KEYS[10], name, math.min(look, soonest))
     end
 end

@@ -7,8 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <optional>
 #include <thread>
 
 namespace lockstep::test {
@@ -246,6 +249,105 @@ TEST_F(queue_faults, an_item_that_may_be_delivered_once_only_is_not_sent_in_a_me
     EXPECT_EQ(here.counts().ready, 1) << "a message that is lost would be its only delivery";
     proxy.heal();
     ASSERT_TRUE(waiting_one.get());
+}
+
+TEST_F(queue_faults, an_item_with_a_priority_that_goes_back_wakes_who_waits) {
+    here.enqueue("x", {.priority = 5});
+    auto one = here.dequeue(10s);
+    ASSERT_TRUE(one);
+    begun waiting_one{there.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    ASSERT_TRUE(is_silent(server));
+    one->nack();
+    auto got = waiting_one.get(10s);
+    ASSERT_TRUE(got) << "and not when it looks again, after 30 s";
+    EXPECT_EQ(got->deliveries(), 2);
+    got->ack();
+}
+
+TEST_F(queue_faults, what_is_gone_when_it_is_taken_goes_back_if_nobody_waits_for_it_any_more) {
+    texts fleeting{far, "name", {.reliable = false}};
+    EXPECT_FALSE(fleeting.try_dequeue());
+    here.enqueue("x", {.priority = 5});
+    proxy.hold(direction::to_client);
+    EXPECT_FALSE(fleeting.dequeue(200ms));
+    ASSERT_TRUE(eventually([&] { return here.counts().ready == 0; }));
+    here.enqueue("y");
+    proxy.heal();
+    ASSERT_TRUE(eventually([&] { return here.counts().ready == 2; }));
+    EXPECT_THAT(drain(here), ElementsAre("x", "y"));
+}
+
+/// Three who wait, one after the other; the first two are told when to look at something that is put off.
+class queue_lookers : public testing::Test {
+protected:
+    queue_lookers() {
+        for (std::size_t i = 0; i != 3; ++i) {
+            waiters.emplace_back(of[i].async_dequeue(60s));
+            EXPECT_TRUE(eventually([&] { return waiting(server) == std::to_string(i + 1); }));
+        }
+        EXPECT_TRUE(is_silent(server));
+        by.enqueue("put off", {.delay = 2s});
+    }
+
+    redis_server server;
+    std::array<client, 3> clients{client{server.url()}, client{server.url()}, client{server.url()}};
+    std::array<texts, 3> of{texts{clients[0], "name"}, texts{clients[1], "name"}, texts{clients[2], "name"}};
+    client producer{server.url()};
+    texts by{producer, "name"};
+    std::vector<begun<std::optional<texts::item>>> waiters;
+};
+
+TEST_F(queue_lookers, who_got_something_meanwhile_leaves_that_to_the_next_one) {
+    by.enqueue("x");
+    auto const one = waiters[0].get();
+    by.enqueue("y");
+    auto const other = waiters[1].get();
+    auto const got = waiters[2].get(10s);
+    ASSERT_TRUE(got) << "and not when it looks again, after 30 s";
+    EXPECT_EQ(got->value(), "put off");
+}
+
+TEST_F(queue_lookers, who_leaves_leaves_that_to_the_next_one) {
+    clients[0].close();
+    clients[1].close();
+    auto const got = waiters[2].get(10s);
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->value(), "put off");
+}
+
+TEST_F(queue_faults, a_waiter_that_is_silent_is_passed_over_also_when_who_enqueued_is_gone) {
+    begun first{there.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    client third{server.url()};
+    texts of_third{third, "name"};
+    begun second{of_third.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "2"; }));
+    ASSERT_TRUE(is_silent(server));
+    proxy.hold(direction::both);  // connected, and deaf
+    std::make_unique<texts>(near, "name")->enqueue("x");
+    auto got = second.get(10s);
+    ASSERT_TRUE(got) << "its object is gone";
+    got->ack();
+    proxy.heal();
+}
+
+TEST_F(queue_faults, a_waiter_that_is_silent_is_passed_over_also_when_the_client_that_enqueued_is_closed) {
+    begun first{there.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+    begun second{here.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "2"; }));
+    ASSERT_TRUE(is_silent(server));
+    proxy.hold(direction::both);
+    {
+        client brief{server.url()};
+        texts{brief, "name"}.enqueue("x");
+    }
+    auto got = second.get(10s);
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->value(), "x");
+    got->ack();
+    proxy.heal();
 }
 
 TEST_F(queue_faults, who_waited_before_hears_when_the_lease_of_a_killed_consumer_ends) {

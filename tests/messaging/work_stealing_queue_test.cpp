@@ -180,6 +180,16 @@ TEST_F(work_stealing_faults, a_theft_whose_reply_is_lost_loses_nothing) {
     EXPECT_FALSE(here.try_dequeue());
 }
 
+TEST_F(work_stealing_faults, lanes_of_workers_that_were_killed_while_they_waited_do_not_pile_up) {
+    here.push("x");
+    here.dequeue(10s)->ack();
+    for (int i = 0; i < 100; ++i) server.must({"HSET", stealing_key, "wkilled" + std::to_string(i), "nobody." + std::to_string(i)});
+    begun waiting_one{here.async_dequeue(60s)};
+    EXPECT_TRUE(eventually([&] { return server.must({"HEXISTS", stealing_key, "wanna"}).integer == 1 && server.must({"HLEN", stealing_key}).integer < 32; }));
+    here.push("y");
+    waiting_one.get()->ack();
+}
+
 TEST_F(work_stealing_faults, what_a_vanished_worker_had_is_stolen_and_comes_back) {
     for (int i = 0; i < 5; ++i) there.push(std::to_string(i));
     auto held = there.dequeue(10s);

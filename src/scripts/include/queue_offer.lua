@@ -1,14 +1,11 @@
 -- One item that comes to a queue where nobody has to wait for it: the first who waits gets it in the message, leased for a moment, and says soon
--- that it has it. Who waits under a name with '+' takes that. Needs queue_once, queue_batch, queue_places and done, and of the item: offer, its entry,
+-- that it has it. Who waits under a name with '+' takes that. Needs queue_once, queue_batch, queue_places, queue_next and done, and of the item: offer, its entry,
 -- or nothing; its id; and message, what is shown of it.
 -- Not while the hash has to be renewed: touch() does that, and so does who begins to wait.
 local to, is_taken = nil, false
 if offer and not is_stale and #message <= 4096 and lease > 0 and most_deliveries > 1 and call('EXISTS', ready, ranked) == 0 then
     -- What comes back, or is due, is before it, and who takes finds that. What ends may have been done long ago.
-    if was[5] <= now and was[5] > 0 then
-        local ends, due = call('ZRANGE', held, 0, 0, 'WITHSCORES')[2], call('ZRANGE', key .. ':later', 0, 0, 'WITHSCORES')[2]
-        was[5] = math.min(tonumber(ends or 1e15), tonumber(due or 1e15))
-    end
+    if was[5] <= now and was[5] > 0 then was[5] = next_time(held, key .. ':later') end
     local first = was[5] > now and call('ZPOPMIN', waiting) or {}
     to = first[1]
     if to and string.byte(to) ~= 43 then

@@ -1,5 +1,5 @@
 -- Items that come back or go for good. Needs queue_rules, queue_entry, queue_keys, queue_dead or job_work, now, and the keys as locals: ready, ranked, later, dedup, recent, dead.
-local front, back, soonest, forgot = {}, {}, 1e15, false  -- soonest: when the first of what is put off here, or leased, will be ready
+local front, back, by_priority, soonest, forgot = {}, {}, 0, 1e15, false  -- soonest: when the first of what is put off here, or leased, will be ready
 
 -- Nobody needs its key any more, but for the window after it.
 local function forget_key(entry)
@@ -27,6 +27,7 @@ local function ready_again(entry, deliveries, where)
     if before ~= deliveries then entry = id .. ' ' .. deliveries .. more .. '\n' .. string.sub(entry, at) end
     if priority ~= 0 then
         call('ZADD', ranked, -priority, order_of(id) .. ' ' .. entry)
+        by_priority = by_priority + 1
     else
         where[#where + 1] = {order_of(id), entry}
     end
@@ -41,7 +42,7 @@ local function put_back()
     table.sort(front, function(one, other) return one[1] < other[1] end)
     in_chunks('LPUSH', ready, entries_of(front, #front, 1, -1))
     in_chunks('RPUSH', ready, entries_of(back, 1, #back, 1))
-    return #front + #back
+    return #front + #back + by_priority
 end
 
 -- What lies with somebody whose lease is over comes back, what was put off until now is ready, keys are forgotten in time.

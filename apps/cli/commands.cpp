@@ -21,6 +21,7 @@ std::span<sub_command const> sub_commands() {
         sub_command{"subscribe", "messages, as they come", add_subscribe},
         sub_command{"value", "shared values: get, set, erase, watch", add_value},
         sub_command{"limit", "is one more within the limit", add_limit},
+        sub_command{"breaker", "circuit breakers: show, open, close", add_breaker},
         sub_command{"ls", "what is held, and by whom", add_ls},
         sub_command{"who", "who holds it, and who waits", add_who},
         sub_command{"why", "why it is not free; finds deadlocks", add_why},

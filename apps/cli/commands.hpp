@@ -39,6 +39,7 @@ void add_publish(CLI::App& command, context& all);
 void add_subscribe(CLI::App& command, context& all);
 void add_value(CLI::App& command, context& all);
 void add_limit(CLI::App& command, context& all);
+void add_breaker(CLI::App& command, context& all);
 void add_ls(CLI::App& command, context& all);
 void add_who(CLI::App& command, context& all);
 void add_why(CLI::App& command, context& all);

@@ -86,9 +86,11 @@ void check(history const& all, promises const& given) {
     }
     expect_none(check_event(all, given), "event");
     expect_none(check_changes(all, given), "changes");
-    for (auto const* const kind : {"queue", "stream"}) expect_none(check_delivered(all, given, kind), "delivered");
-    expect_none(check_done(all, given), "done");
-    expect_none(check_possession(all, given), "possession");
+    for (auto const* const kind : {"queue", "stealing", "stream"}) expect_none(check_delivered(all, given, kind), "delivered");
+    for (auto const* const kind : {"queue", "stealing"}) {
+        expect_none(check_done(all, given, kind), "done");
+        expect_none(check_possession(all, given, kind), "possession");
+    }
     expect_none(check_order(all, given, ordered_queue), "order");
     expect_none(check_keys(all, given), "keys");
     expect_none(check_entries(all, given), "entries");
@@ -121,6 +123,7 @@ void expect_activity(tally counts, topology where, std::uint64_t seconds) {
     EXPECT_GT(counts["event"]["woken"], seconds / 2) << "hardly any";
     EXPECT_GT(counts["barrier"]["passed"], 0) << "none";  // it takes all of them, and a failover lasts for most of the time
     EXPECT_GT(counts["queue"]["acked"], seconds) << "hardly any";
+    EXPECT_GT(counts["stealing"]["acked"], seconds / 2) << "hardly any";
     EXPECT_GT(counts["stream"]["handled"], seconds) << "hardly any";
     EXPECT_GT(counts["job"]["returned"], seconds) << "hardly any";
     EXPECT_GT(counts["limit"]["allowed"], seconds) << "hardly any";

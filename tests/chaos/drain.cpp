@@ -7,6 +7,7 @@
 #include <lockstep/consumer.hpp>
 #include <lockstep/queue.hpp>
 #include <lockstep/stream.hpp>
+#include <lockstep/work_stealing_queue.hpp>
 
 #include <chrono>
 #include <string>
@@ -22,22 +23,12 @@ public:
 
     void empty_queue(std::string const& name) {
         queue<std::string> from{by_, name, queue_options_of(name)};
-        auto const nothing_is_left = [&] {
-            from.requeue_dead();
-            while (take_one(from)) continue;
-            auto const there = from.counts();
-            return there.ready + there.delayed + there.held + there.dead == 0;
-        };
-        if (!test::eventually(nothing_is_left, 30s)) return say("left", name, "items that cannot be had");
-        for (int i = 0; i < 3; ++i) {
-            auto const value = "end#" + std::to_string(i);
-            say("enqueue", name, value);
-            from.enqueue(value);
-            say("enqueued", name, value, 1);
-        }
-        for (int i = 0; i < 3; ++i) {
-            if (!take_one(from)) say("left", name, "an item that cannot be had");
-        }
+        empty(from, [&](std::string const& value) { from.enqueue(value); });
+    }
+
+    void empty_lanes(std::string const& name) {
+        work_stealing_queue<std::string> from{by_, name, "end", {.items = queue_options_of(name)}};
+        empty(from, [&](std::string const& value) { from.push(value); });
     }
 
     void empty_stream(std::string const& name) {
@@ -64,7 +55,28 @@ private:
         report_({.t = boot_ns(), .who = "end", .what = what, .name = name, .n = n, .note = note});
     }
 
-    bool take_one(queue<std::string>& from) const {
+    template <class From, class Put>
+    void empty(From& from, Put const& put) const {
+        auto const nothing_is_left = [&] {
+            from.requeue_dead();
+            while (take_one(from)) continue;
+            auto const there = from.counts();
+            return there.ready + there.delayed + there.held + there.dead == 0;
+        };
+        if (!test::eventually(nothing_is_left, 30s)) return say("left", from.name(), "items that cannot be had");
+        for (int i = 0; i < 3; ++i) {
+            auto const value = "end#" + std::to_string(i);
+            say("enqueue", from.name(), value);
+            put(value);
+            say("enqueued", from.name(), value, 1);
+        }
+        for (int i = 0; i < 3; ++i) {
+            if (!take_one(from)) say("left", from.name(), "an item that cannot be had");
+        }
+    }
+
+    template <class From>
+    bool take_one(From& from) const {
         say("take", from.name());
         auto got = from.dequeue(20ms);
         if (!got) return say("none", from.name()), false;
@@ -84,6 +96,7 @@ private:
 void drain(world& where, std::function<void(event)> const& report) {
     drainer last{where, report};
     for (std::uint64_t i = 0; i < queue_names; ++i) last.empty_queue(numbered("queue", i));
+    last.empty_lanes(numbered("stealing", 0));
     for (std::uint64_t i = 0; i < stream_names; ++i) last.empty_stream(numbered("stream", i));
 }
 

@@ -49,6 +49,9 @@ bool election_may_have(std::string const& field) { return lock_may_have(field) |
 // A queue that has nothing and nobody keeps its state, and whether it remembers keys.
 bool queue_may_have(std::string const& field) { return field == "v" || field == "k"; }
 
+// One with lanes besides those of workers that were killed while they waited.
+bool lanes_may_have(std::string const& field) { return queue_may_have(field) || field[0] == 'w'; }
+
 // Of jobs that were all forgotten there are the hashes of their queues, the types, and how many there were.
 bool is_of_jobs(std::string const& key) { return key.find("}:jobs:") != std::string::npos; }
 bool jobs_may_have(std::string const& key) {
@@ -61,6 +64,7 @@ bool is_queue_of_jobs(std::string const& key) { return is_of_jobs(key) && key.fi
 
 bool may_have(std::string const& kind, std::string const& field, std::string const& value) {
     if (kind == "queue") return queue_may_have(field);
+    if (kind == "stealing") return lanes_may_have(field);
     if (kind == "lock") return lock_may_have(field);
     if (kind == "election") return election_may_have(field);
     if (kind == "barrier") return barrier_may_have(field, value);
@@ -74,7 +78,7 @@ bool goes_by_itself(std::string const& key) {
     if (key.starts_with("lockstep:{clients}:") || key == "lockstep:{statistics}:names") return true;
     if (has("}:hits:") || has("}:window:") || has("}:rate:")) return true;
     if (is_of_jobs(key)) return has(":call:") || key.ends_with(":dedup") || key.ends_with(":recent");
-    return has(":queue:call:") || key.ends_with(":queue:dedup") || key.ends_with(":queue:recent") || has(":stream:adds:");
+    return has(":queue:call:") || has(":stealing:call:") || key.ends_with(":queue:dedup") || key.ends_with(":queue:recent") || has(":stream:adds:");
 }
 
 std::vector<std::string> channels_of(test::redis_server& server) {
@@ -97,7 +101,7 @@ std::vector<std::string> left_by_the_living(world& where, std::string_view kinds
         };
         for (auto const& key : keys_of(*server, "lockstep:*")) {
             auto const kind = kind_of(key);
-            bool const is_of_queue = key.find(":queue:") != std::string::npos || is_of_jobs(key);
+            bool const is_of_queue = key.find(":queue:") != std::string::npos || key.find(":stealing:") != std::string::npos || is_of_jobs(key);
             if (is_of_queue && (key.ends_with(":waiting") || key.ends_with(":room"))) {
                 for (auto const& name : server->must({"ZRANGE", key, "0", "-1"}).elements) {
                     if (with_events && is_connected(name.text.substr(0, name.text.find('.')))) found.push_back(key + ": " + name.text);

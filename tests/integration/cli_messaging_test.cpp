@@ -1,4 +1,4 @@
-// The sub-commands of `lockstep` for messages and state: queue, publish, subscribe, value, limit; and how ls shows them.
+// The sub-commands of `lockstep` for messages and state: queue, publish, subscribe, value, limit, breaker; and how ls shows them.
 
 #include "cli_support.hpp"
 
@@ -125,6 +125,24 @@ TEST_F(cli_messaging, limits) {
     EXPECT_EQ(run({"limit", "--limit", "1", "--per", "50ms", "--algorithm", "bucket", "l", "me"}).code, 0);
     EXPECT_EQ(run({"limit", "--limit", "1", "--per", "50ms", "--algorithm", "bucket", "-w", "20s", "l", "me"}).code, 0) << "its turn comes";
     EXPECT_EQ(run({"limit", "--limit", "1", "--cost", "2", "l", "me"}).code, 64);
+}
+
+TEST_F(cli_messaging, breakers) {
+    circuit_breaker mail{by, "mail", {.failure_threshold = 5}};
+    EXPECT_EQ(run({"breaker", "show", "mail"}).text, "closed\n");
+    EXPECT_EQ(run({"breaker", "open", "mail"}).code, 0);
+    EXPECT_TRUE(mail.look().held);
+    auto const open = run({"breaker", "show", "mail"});
+    EXPECT_EQ(open.code, 1);
+    EXPECT_EQ(open.text, "open, until it is closed by hand\n");
+    EXPECT_EQ(run({"breaker", "close", "mail"}).code, 0);
+    EXPECT_EQ(run({"breaker", "show", "mail"}).code, 0);
+    EXPECT_EQ(run({"breaker", "open", "--ttl", "1h", "mail"}).code, 0);
+    EXPECT_FALSE(mail.look().held);
+    auto const told = boost::json::parse(run({"--json", "breaker", "show", "mail"}).text);
+    EXPECT_EQ(told.at("state"), "open");
+    EXPECT_GT(told.at("retry_after_ms").as_int64(), 3'000'000);
+    EXPECT_EQ(run({"breaker", "open", "--ttl", "0", "mail"}).code, 64);
 }
 
 TEST_F(cli_messaging, shows_in_ls_what_is_there) {

@@ -12,11 +12,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
+std::string numbered_lane(std::uint64_t process) { return "w" + std::to_string(process); }
 std::string explain(error const& problem) { return problem.code().message() + ": " + problem.what(); }
 
 }  // namespace
 
-courier::courier(actor& self, client& by) : self_{self} {
+courier::courier(actor& self, client& by)
+    : self_{self}, lane_{by, numbered("stealing", 0), self.about().who.substr(0, 2), {.half = self.one_in(2), .items = queue_options_of(numbered("stealing", 0))}} {
     for (std::uint64_t i = 0; i < queue_names; ++i) {
         auto const name = numbered("queue", i);
         queues_.emplace_back(by, name, queue_options_of(name));
@@ -74,6 +76,19 @@ void courier::enqueue_some_in_order() {
     for (auto const& one : values) self_.report("enqueued", one);
 }
 
+void courier::push() try {
+    self_.turn_to(numbered("stealing", 0));
+    auto const value = new_value();
+    self_.report("enqueue", value);
+    static_cast<void>(self_.one_in(3) ? lane_.push_to(numbered_lane(self_.below(5)), value) : lane_.push(value));
+    self_.about().n = 1;
+    self_.report("enqueued", value);
+} catch (indeterminate_error const&) {
+    self_.report("unknown");
+} catch (error const& problem) {
+    self_.report("failed", explain(problem));
+}
+
 // ---- out
 
 void courier::take() try {
@@ -87,6 +102,16 @@ void courier::take() try {
     handle(std::move(*got));
 } catch (cancelled_error const&) {
     self_.report("none", "cancelled");
+} catch (error const& problem) {
+    self_.report("failed", explain(problem));
+}
+
+void courier::take_or_steal() try {
+    self_.turn_to(numbered("stealing", 0));
+    self_.report("take");
+    auto got = lane_.dequeue(self_.up_to(self_.one_in(2) ? 10 : 200));
+    if (!got) return self_.report("none");
+    handle(std::move(*got));
 } catch (error const& problem) {
     self_.report("failed", explain(problem));
 }

@@ -5,6 +5,7 @@
 
 #include <lockstep/client.hpp>
 #include <lockstep/queue.hpp>
+#include <lockstep/work_stealing_queue.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,9 @@ public:
 
     void enqueue();
     void take();
+    /// The same with a lane of work that others may steal: those of one process have one lane, and its successors have it, too.
+    void push();
+    void take_or_steal();
     /// One after the other from the queue whose order is checked, for as long as it takes.
     void take_in_order(std::stop_token const& told);
 
@@ -35,6 +39,7 @@ private:
 
     actor& self_;
     std::vector<queue<std::string>> queues_;
+    work_stealing_queue<std::string> lane_;
     std::uint64_t made_ = 0;
 };
 

@@ -41,7 +41,7 @@ _lockstep() {
             [[ $takes_value == *[[:space:]]"$word"[[:space:]]* ]] && value=$word
         elif ((${#path[@]} == 1)); then
             path+=("$word")
-        elif ((${#path[@]} == 2 && positionals == 0)) && [[ " sem event latch queue jobs value server " == *" ${path[1]} "* ]]; then
+        elif ((${#path[@]} == 2 && positionals == 0)) && [[ " sem event latch queue jobs value breaker server " == *" ${path[1]} "* ]]; then
             path+=("$word")
         else
             positionals=$((positionals + 1))

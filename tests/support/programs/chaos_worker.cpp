@@ -51,7 +51,7 @@ void work(actor self, lockstep::client& by, std::atomic<bool> const& stop) {
     guest visits{self, by};
     employer orders{self, by};
     keep_doing(self, stop, [&] {
-        auto const kind = self.below(94);
+        auto const kind = self.below(104);
         if (kind < 9) return holds.use_mutex();
         if (kind < 15) return holds.use_semaphore();
         if (kind < 21) return holds.use_shared();
@@ -65,6 +65,8 @@ void work(actor self, lockstep::client& by, std::atomic<bool> const& stop) {
         if (kind < 75) return visits.ask_for_admission();
         if (kind < 83) return orders.schedule();
         if (kind < 91) return orders.change();
+        if (kind < 96) return errands.push();
+        if (kind < 101) return errands.take_or_steal();
         holds.adopt();
     });
 }

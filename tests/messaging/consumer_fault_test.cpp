@@ -5,6 +5,7 @@
 #include "support/cluster.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/key_slot.hpp"
+#include "support/log_lines.hpp"
 #include "support/program_path.hpp"
 #include "scripts/all.hpp"
 #include "support/sentinel_group.hpp"
@@ -83,6 +84,25 @@ TEST_F(consumer_faults, a_dead_letter_whose_reply_is_lost_is_there_once) {
     EXPECT_EQ(here.dead_letters().length(), 1);
     EXPECT_TRUE(all_is_acknowledged());
     EXPECT_EQ(done.times("x"), 1);
+}
+
+TEST_F(consumer_faults, what_is_given_up_here_but_is_anothers_by_now_is_no_dead_letter) {
+    log_lines log;
+    client by{server.url()};
+    refuses = true;
+    hold = true;
+    consumer one{by, "name", noting(), {.group = "g", .idle_limit = 1h}};
+    here.add_value(std::string{"x"});
+    ASSERT_TRUE(eventually([&] { return one.statistics().running == 1; }));
+    ASSERT_EQ(here.claim("g", "another", 0ms, {here.range().at(0).id}).size(), 1U);
+    hold = false;
+    one.stop();
+    EXPECT_EQ(done.times("x"), 1);
+    EXPECT_EQ(one.statistics().failed, 1U);
+    EXPECT_EQ(one.statistics().dead, 0U);
+    EXPECT_EQ(log.count("dead letters"), 0U) << log.text();
+    EXPECT_EQ(here.dead_letters().length(), 0);
+    EXPECT_EQ(here.pending_entries("g").at(0).consumer, "another");
 }
 
 TEST_F(consumer_faults, cuts_in_the_middle_of_batches_lose_nothing) {

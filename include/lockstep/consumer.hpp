@@ -74,7 +74,7 @@ public:
 
 struct consumer_options {
     std::string group{};         ///< must be given
-    std::string name{};          ///< this consumer's in its group; empty: a new one. A fixed one must not be used twice at a time
+    std::string name{};          ///< this consumer's in its group; empty: a new one. A fixed one goes on with what an earlier one had; never two at a time
     std::string start = "0";     ///< of a group that is new: "0" (all that is in the stream) or "$" (what is added from now on)
     std::size_t concurrency = 1;
     std::size_t batch = 100;     ///< the most that one read takes; less while handlers are slow, so that others get some
@@ -93,7 +93,7 @@ struct consumer_statistics {
     std::uint64_t failed = 0;        ///< times that a handler threw
     std::uint64_t retried = 0;
     std::uint64_t dead = 0;          ///< moved to the dead letters
-    std::uint64_t recovered = 0;     ///< taken over from others, or found again after a lost reply
+    std::uint64_t recovered = 0;     ///< taken over from others or from an earlier one of its name, or found again after a lost reply
     std::uint64_t interruptions = 0; ///< times that its connection or its group had to be made anew
     std::size_t waiting = 0;         ///< here, not begun
     std::size_t running = 0;

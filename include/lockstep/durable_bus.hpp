@@ -4,13 +4,16 @@
 ///
 ///     lockstep::durable_bus bus{client, "shop", {.max_length = 1'000'000}};
 ///     bus.publish("orders.created", order{7, "book"});
-///     auto mails = bus.subscribe<order>("orders.*", send_mail, {.group = "mailer"});       // each message to one process of the group
+///     auto mails = bus.subscribe<order>("orders.*", send_mail, {.group = "mailer"});       // each message to one of this group and pattern
 ///     auto cache = bus.subscribe<order>("orders.*", update, {.from = "0"});                // each message to this subscription, from the beginning
 ///
 /// All channels of a bus are one stream, in the order of publication; a subscription is by glob pattern and passes over what does not fit (it is read all the
 /// same: give unrelated traffic a bus of its own). A message counts once however often its publication had to be sent.
 ///
 /// With a `group`: a `consumer`, with all that it promises: at least once, retries, dead letters (`stream_of_it().dead_letters()`), taking over from the dead.
+/// Subscriptions share messages where group and pattern are the same, letter by letter; with another pattern, or as a single channel, the same group
+/// gets all that fits it once more. At the server the group is `<group>{<pattern>}`, which has 512 bytes at most (in the group `%`, braces and
+/// control characters are percent-encoded). It stays there when nobody subscribes any more, and keeps its place: `stream_of_it().destroy_group`.
 /// Without: the subscription reads from `from` on, in order, each message once while it lives; broken connections lose and double nothing; a handler that throws is
 /// logged and the next message follows. It reads no faster than its handler works, and nothing is dropped unless the stream is trimmed before it was read:
 /// then `on_gap` tells. To go on after a restart, keep the id that the handler gets and begin `from` there.
@@ -44,8 +47,8 @@ entry_handler entry_decoding(F handler);
 }  // namespace detail
 
 struct durable_subscribe_options {
-    std::string group{};              ///< empty: every message to this subscription
-    std::string from = "$";           ///< where to begin: "$" (from now on), "0" (all that is kept), or an id, which is passed over. Of a group: when it is new
+    std::string group{};              ///< shared by those with the same pattern; empty: every message to this subscription
+    std::string from = "$";           ///< where to begin: "$" (from now on), "0" (all that is kept), or an id, which is passed over. Of a group: when it is new with this pattern
     std::size_t concurrency = 1;      ///< of a group; without one it is 1
     std::int64_t max_deliveries = 5;  ///< of a group, as in consumer_options
     std::chrono::milliseconds idle_limit{30'000};  ///< of a group, as in consumer_options

@@ -10,9 +10,10 @@
 /// The commands of Redis streams, typed; who wants work to be done by a group of processes uses `consumer`, which does all of reading,
 /// acknowledging, retrying and taking over. The key is `<prefix>:{<name>}:stream`. It does not expire: trim it, or `remove_all`.
 ///
-/// An add counts once: when its reply is lost it is sent again, and the server knows it by the caller's session and number. Whatever else
-/// may run twice is sent again too. Not so `read_group`, `claim` and `auto_claim`: a second one would return other entries. When their reply is lost
-/// they end in `indeterminate_error`, and what they gave is among this consumer's pending entries (`read_pending`).
+/// An add counts once: when its reply is lost it is sent again, and the server knows it by the caller's session and number. It is
+/// tried for a minute at most, also where `command_timeout` is longer: the server does not remember it for ever. Whatever else may run twice is
+/// sent again too. Not so `read_group`, `claim` and `auto_claim`: a second one would return other entries. When their reply is lost they end in
+/// `indeterminate_error`, and what they gave is among this consumer's pending entries (`read_pending`).
 ///
 /// Failure: `invalid_argument_error` (bad ids, counts or names; an id that is not above the last one; nothing was written), `indeterminate_error`
 /// (an add may have been added, once), `server_error` with prefix NOGROUP where the group does not exist, and what every request throws.

@@ -102,13 +102,14 @@ task<void> consumer_state::settle(std::shared_ptr<consumer_state> self, settleme
         std::string_view const keys[] = {self->at_.key(), self->dead_key_};
         std::vector<argument> const words{options.group, options.name, what.which->what.id, what.which->what.deliveries, what.reason, options.max_dead_letters};
         auto burying = self->at_.run(scripts::stream_bury, keys, words, {});
-        co_await std::move(burying);
-        log(log_level::error, "an entry of stream '" + self->at_.name() + "' went to the dead letters: " + what.which->what.id + ", " + what.reason);
+        auto const said = co_await std::move(burying);
+        bool const is_there = said.integer() == 1;  // or somebody else has it now, or it was trimmed away
+        if (is_there) log(log_level::error, "an entry of stream '" + self->at_.name() + "' went to the dead letters: " + what.which->what.id + ", " + what.reason);
         std::lock_guard const guard{self->mutex_};
         self->drop(what.which->id);
         work.dead.pop_back();
         self->settling_ = work.size();
-        self->count(&consumer_statistics::dead);
+        if (is_there) self->count(&consumer_statistics::dead);
     }
 }
 

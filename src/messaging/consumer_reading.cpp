@@ -119,21 +119,28 @@ constexpr std::size_t at_once = 100;
 }
 
 /// What the server has given to this consumer, but nobody here knows of: the reply was lost, or an earlier process of this name died.
+/// Of what that process had, the first, as many as are run at once, count as delivered once more: one of them may have killed it. What it had read ahead keeps
+/// its count, or it would be given up together with the one that kills. The server is told the number and does not add: sent again, the call counts once.
 task<void> consumer_state::take_unheard(std::shared_ptr<consumer_state> self) {
     self->looks_for_unheard_ = true;  // until it is through
     auto const& options = self->options_;
+    auto suspects = self->is_new_ ? options.concurrency : 0;
     std::string from = "-";
     while (true) {
         auto asking = self->at_.command({"XPENDING", self->at_.key(), options.group, from, "+", at_once, options.name});
         auto const said = co_await std::move(asking);
-        std::vector<std::string> ids;
+        std::vector<std::string> unheard;
         for (auto const one : said) {
-            from = "(" + std::string{one[0].text()};
-            if (!self->is_known(one[0].text())) ids.emplace_back(one[0].text());
+            auto const id = std::string{one[0].text()};
+            from = "(" + id;
+            if (self->is_known(id)) continue;
+            bool const is_suspect = suspects > 0;
+            if (is_suspect) --suspects;
+            unheard.insert(unheard.end(), {id, std::to_string(is_suspect ? one[3].integer() + 1 : 0)});
         }
-        if (!ids.empty()) {
+        if (!unheard.empty()) {
             std::vector<argument> words{options.group, options.name};
-            words.insert(words.end(), ids.begin(), ids.end());
+            words.insert(words.end(), unheard.begin(), unheard.end());
             std::string_view const keys[] = {self->at_.key()};
             auto taking = self->at_.run(scripts::stream_take, keys, words, {});
             auto const taken = co_await std::move(taking);
@@ -146,6 +153,7 @@ task<void> consumer_state::take_unheard(std::shared_ptr<consumer_state> self) {
         if (said.size() < at_once) break;
     }
     self->looks_for_unheard_ = false;
+    self->is_new_ = false;
 }
 
 /// Ends the read that waits, without losing what it may just be given (as closing its connection could).

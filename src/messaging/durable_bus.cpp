@@ -1,6 +1,7 @@
 #include <lockstep/durable_bus.hpp>
 
 #include "base/backoff.hpp"
+#include "base/names.hpp"
 #include "base/quiet_thread.hpp"
 #include "messaging/consumer_state.hpp"
 #include "messaging/glob.hpp"
@@ -231,6 +232,10 @@ task<durable_subscription> begin_reading(std::shared_ptr<stream_state> of, std::
     co_return durable_subscription{std::move(made)};
 }
 
+/// Whoever is in a group at the server gets any of its entries and acknowledges what does not fit: so only those of one pattern share a group.
+/// An encoded name has no brace: no other group and pattern make the same name.
+std::string group_at_server(std::string_view group, std::string_view pattern) { return fmt::format("{}{{{}}}", base::encode_name(group), pattern); }
+
 task<durable_subscription> begin_group(std::shared_ptr<stream_state> of, std::string pattern, entry_handler handler, durable_subscribe_options options) {
     auto making = create_group(of->at, options.group, options.from);  // before it returns: nothing after that is missed
     co_await std::move(making);
@@ -260,6 +265,8 @@ task<durable_subscription> durable_bus::async_subscribe_entries(std::string_view
     auto of = std::make_shared<detail::stream_state>(at, state_->options);
     if (options.group.empty()) return detail::begin_reading(std::move(of), std::string{pattern}, std::move(handler), std::move(options));
     detail::require_consumer_name(at, "group", options.group);
+    options.group = detail::group_at_server(options.group, pattern);
+    detail::require_consumer_name(at, "group and the pattern together", options.group);
     return detail::begin_group(std::move(of), std::string{pattern}, std::move(handler), std::move(options));
 }
 

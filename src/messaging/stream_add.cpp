@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <utility>
 
 namespace lockstep {
@@ -27,6 +28,9 @@ std::string const& stream_entry::payload() const {
 namespace detail {
 namespace {
 
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds longest_try = 60s;
 constexpr std::size_t most_entries = 10'000;
 constexpr std::size_t most_fields = 2'000;
 
@@ -60,7 +64,9 @@ task<std::vector<std::string>> add(std::shared_ptr<stream_state> self, std::vect
     auto const calls = self->at.key_of("adds:0");
     auto const more_calls = self->at.key_of("adds:1");
     std::vector<std::string_view> const keys{self->at.key(), calls, more_calls};
-    auto asking = self->at.run(scripts::stream_add, keys, words, {});
+    // No longer than the server remembers the call (stream_add.lua).
+    auto const time = std::chrono::ceil<std::chrono::milliseconds>(self->at.owner()->deadline({}) - redis::reactor::clock::now());
+    auto asking = self->at.run(scripts::stream_add, keys, words, {.within = std::clamp<std::chrono::milliseconds>(time, 1ms, longest_try)});
     auto const said = co_await std::move(asking);
     self->adds.give_back(std::move(by));  // answered; otherwise it is dropped
     co_return ids_from(said[0].text(), entries.size());

@@ -28,7 +28,7 @@ while at <= #ARGV do
 end
 if #firsts == 0 or (#firsts > 1 and ARGV[3] ~= '*') then return refuse('one entry, or several without an id') end
 
--- A call is sent again for a few seconds at most: so two stretches are enough to know it, and whoever has gone is forgotten with them.
+-- A call is sent again for a minute at most: so two stretches are enough to know it, and whoever has gone is forgotten with them.
 local stretch = math.floor(tonumber(call('TIME')[1]) / stretch_s)
 local now_in, before_in = KEYS[2], KEYS[3]
 if stretch % 2 == 1 then now_in, before_in = before_in, now_in end

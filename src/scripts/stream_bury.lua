@@ -7,11 +7,18 @@
   ARGV[4]  deliveries  how often it was delivered, an integer
   ARGV[5]  reason      for people
   ARGV[6]  max_length  of the dead letters, about; 0: unlimited
-  Returns  1 (done) | 0 (it is not this consumer's any more)
+  Returns  1 (it is there) | 0 (it is not this consumer's any more, or was trimmed away: then it is acknowledged only)
   Errors   NOGROUP (nothing was written)
 ]]
 local call, group, consumer, id = redis.call, ARGV[1], ARGV[2], ARGV[3]
-if not call('XPENDING', KEYS[1], group, id, id, 1, consumer)[1] then return 0 end
+if not call('XPENDING', KEYS[1], group, id, id, 1, consumer)[1] then
+    -- Where this is sent again, because its reply was lost, it is among the last. What was written about it ends the fields.
+    for _, dead in ipairs(call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 100)) do
+        local fields, last = dead[2], #dead[2]
+        if fields[last - 8] == id and fields[last - 6] == group and fields[last - 4] == consumer then return 1 end
+    end
+    return 0
+end
 local entry = call('XRANGE', KEYS[1], id, id)[1]
 if entry then
     local words = {'XADD', KEYS[2]}
@@ -23,4 +30,4 @@ if entry then
     call(unpack(words))
 end
 call('XACK', KEYS[1], group, id)
-return 1
+return entry and 1 or 0

@@ -1,20 +1,21 @@
---[[ stream_take: what this consumer was given but may never have heard of, because the reply was lost.
+--[[ stream_take: what this consumer was given but does not have: the reply was lost, or an earlier process of its name died.
   KEYS[1]  stream    stream
   ARGV[1]  group     of consumers
   ARGV[2]  consumer  who asks
-  ARGV[3..]  ids     of entries
+  ARGV[3..]  entries  of each the id and how often it is delivered with this; 0: as often as the server says
   Returns  {id, deliveries, {field, value, ...}, ...} for those that are pending for this consumer
   Errors   NOGROUP (nothing was written)
 ]]
 local call, group, consumer, found = redis.call, ARGV[1], ARGV[2], {}
-for i = 3, #ARGV do
-    local id = ARGV[i]
+for i = 3, #ARGV, 2 do
+    local id, deliveries = ARGV[i], tonumber(ARGV[i + 1])
     local pending = call('XPENDING', KEYS[1], group, id, id, 1, consumer)[1]
     if pending then
         local entry = call('XRANGE', KEYS[1], id, id)[1]
         if entry then
-            call('XCLAIM', KEYS[1], group, consumer, 0, id, 'JUSTID')  -- it is young again
-            found[#found + 1], found[#found + 2], found[#found + 3] = id, pending[4], entry[2]
+            if deliveries == 0 then deliveries = pending[4] end
+            call('XCLAIM', KEYS[1], group, consumer, 0, id, 'RETRYCOUNT', deliveries, 'JUSTID')  -- it is young again
+            found[#found + 1], found[#found + 2], found[#found + 3] = id, deliveries, entry[2]
         else
             call('XACK', KEYS[1], group, id)  -- trimmed away meanwhile
         end

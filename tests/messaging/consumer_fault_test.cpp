@@ -5,6 +5,7 @@
 #include "support/cluster.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/key_slot.hpp"
+#include "support/log_lines.hpp"
 #include "support/program_path.hpp"
 #include "scripts/all.hpp"
 #include "support/sentinel_group.hpp"
@@ -23,6 +24,7 @@ protected:
     delivery_handler noting() {
         return [this](delivery const& what) {
             EXPECT_TRUE(eventually([this] { return !hold.load(); }));
+            deliveries = what.deliveries;
             done.note(what.as<std::string>());
             if (refuses) throw reject{"no"};
         };
@@ -34,6 +36,7 @@ protected:
     ledger_of_work done;
     std::atomic<bool> hold{false};
     std::atomic<bool> refuses{false};
+    std::atomic<std::int64_t> deliveries{0};  // of the last one
     redis_server server;
     fault_proxy proxy{server.address()};
     client near{server.url()};
@@ -48,6 +51,7 @@ TEST_F(consumer_faults, entries_whose_delivery_is_lost_on_the_way_are_found_agai
     here.add_value(std::string{"lost"});
     ASSERT_TRUE(eventually([&] { return done.times("lost") == 1; }));
     EXPECT_EQ(proxy.counters().struck, 1U);
+    EXPECT_EQ(deliveries, 1) << "nobody had it before";
     EXPECT_TRUE(all_is_acknowledged());
     EXPECT_EQ(one.statistics().recovered, 1U);
     here.add_value(std::string{"next"});
@@ -83,6 +87,25 @@ TEST_F(consumer_faults, a_dead_letter_whose_reply_is_lost_is_there_once) {
     EXPECT_EQ(here.dead_letters().length(), 1);
     EXPECT_TRUE(all_is_acknowledged());
     EXPECT_EQ(done.times("x"), 1);
+}
+
+TEST_F(consumer_faults, what_is_given_up_here_but_is_anothers_by_now_is_no_dead_letter) {
+    log_lines log;
+    client by{server.url()};
+    refuses = true;
+    hold = true;
+    consumer one{by, "name", noting(), {.group = "g", .idle_limit = 1h}};
+    here.add_value(std::string{"x"});
+    ASSERT_TRUE(eventually([&] { return one.statistics().running == 1; }));
+    ASSERT_EQ(here.claim("g", "another", 0ms, {here.range().at(0).id}).size(), 1U);
+    hold = false;
+    one.stop();
+    EXPECT_EQ(done.times("x"), 1);
+    EXPECT_EQ(one.statistics().failed, 1U);
+    EXPECT_EQ(one.statistics().dead, 0U);
+    EXPECT_EQ(log.count("dead letters"), 0U) << log.text();
+    EXPECT_EQ(here.dead_letters().length(), 0);
+    EXPECT_EQ(here.pending_entries("g").at(0).consumer, "another");
 }
 
 TEST_F(consumer_faults, cuts_in_the_middle_of_batches_lose_nothing) {
@@ -160,6 +183,46 @@ TEST_P(consumer_crash, of_a_killed_process_everything_is_done_by_another) {
     consumer one{near, "name", noting(), {.group = "g", .idle_limit = 500ms}};
     EXPECT_TRUE(eventually([&] { return done.different() == 5; }, 20s));
     EXPECT_TRUE(all_is_acknowledged());
+}
+
+TEST_F(consumer_faults, an_entry_that_kills_each_process_of_a_name_is_given_up_and_what_was_read_behind_it_is_done) {
+    here.create_group("g");
+    here.add_value(std::string{"poison"});
+    here.add_value(std::string{"harmless"});
+    ASSERT_EQ(here.read_group("g", "fixed").size(), 2U) << "the first process of that name, which died";
+    int deaths = 0;
+    for (bool is_done = false; !is_done && deaths < 5;) {
+        child_process worker{{program_path("stream_worker"), server.url(), "name", "g", "3600000", "poison", "fixed", "3"}};
+        while (auto const line = worker.read_line()) {
+            if (line == "did harmless") worker.close_input();
+            is_done = line == "stopped";
+            if (is_done) break;
+        }
+        if (is_done) break;
+        auto const end = worker.wait();
+        ASSERT_TRUE(end && end->signal == SIGKILL);
+        ++deaths;
+    }
+    EXPECT_EQ(deaths, 2) << "three with the first one";
+    auto const dead = here.dead_letters().range();
+    ASSERT_EQ(dead.size(), 1U);
+    EXPECT_EQ(dead.at(0).as<std::string>(), "poison");
+    EXPECT_THAT(*dead.at(0).find("dead.reason"), testing::HasSubstr("delivered 3 times"));
+    EXPECT_EQ(pending_at(server), 0);
+}
+
+TEST_F(consumer_faults, a_delivery_after_a_restart_counts_once_however_often_it_is_asked_for) {
+    here.create_group("g");
+    auto const id = here.add_value(std::string{"x"});
+    ASSERT_EQ(here.read_group("g", "fixed").size(), 1U);
+    for (int i = 0; i < 2; ++i) {
+        auto const said = server.must({"EVAL", std::string{scripts::stream_take.text}, "1", stream_key, "g", "fixed", id, "2"});
+        EXPECT_EQ(said.elements.at(1).integer, 2);
+        EXPECT_EQ(here.pending_entries("g").at(0).deliveries, 2);
+    }
+    consumer one{near, "name", noting(), {.group = "g", .name = "fixed", .idle_limit = 1h}};
+    EXPECT_TRUE(all_is_acknowledged());
+    EXPECT_EQ(deliveries, 3);
 }
 
 TEST(slow_consumer, keeps_what_it_works_on_however_long_that_takes) {

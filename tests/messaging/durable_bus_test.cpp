@@ -62,10 +62,33 @@ TEST_P(durable_bus_contract, a_group_shares_the_messages) {
     for (int i = 0; i < 100; ++i) of_a.publish("orders.created", std::to_string(i));
     publish(a, of_a, "users.created", "other");
     ASSERT_TRUE(eventually([&] { return heard.different() == 100; }));
-    EXPECT_TRUE(eventually([&] { return pending_at(server) == 0; }));
+    EXPECT_TRUE(eventually([&] { return pending_at(server, "g{orders.*}") == 0; }));
     EXPECT_EQ(heard.order().size(), 100U) << "none twice";
     EXPECT_TRUE(eventually([&] { return first.counters().delivered + second.counters().delivered == 100; }));
     EXPECT_EQ(first.counters().passed + second.counters().passed, 1U);
+}
+
+TEST_P(durable_bus_contract, subscriptions_of_one_group_with_different_patterns_each_get_all_that_fits) {
+    auto const orders = subscribe(a, of_a, "orders.*", {.group = "g"});
+    auto const users = subscribe(b, of_b, "users.created", {.group = "g"});
+    for (int i = 0; i < 50; ++i) {
+        of_a.publish("orders.created", std::to_string(i));
+        of_a.publish("users.created", std::to_string(i));
+    }
+    EXPECT_TRUE(eventually([&] { return heard.different() == 100; })) << heard.different();
+    EXPECT_TRUE(eventually([&] { return orders.counters().delivered == 50 && users.counters().delivered == 50; }));
+    EXPECT_EQ(heard.order().size(), 100U) << "none twice";
+    EXPECT_EQ(consumers_at(server, "g{orders.*}"), 1U);
+    EXPECT_EQ(consumers_at(server, "g{users.created}"), 1U);
+}
+
+TEST_P(durable_bus_contract, no_group_and_pattern_are_taken_for_another_group_and_pattern) {
+    auto const one = subscribe(a, of_a, "x{y", {.group = "g"});
+    auto const other = subscribe(a, of_a, "y", {.group = "g{x"});
+    auto const third = subscribe(a, of_a, "y", {.group = "g%7Bx"});
+    publish(b, of_b, "x{y", "1");
+    publish(b, of_b, "y", "2");
+    EXPECT_TRUE(eventually([&] { return heard.times("x{y 1") == 1 && heard.times("y 2") == 2; }));
 }
 
 TEST_P(durable_bus_contract, ends_with_its_scope) {
@@ -77,7 +100,8 @@ TEST_P(durable_bus_contract, ends_with_its_scope) {
     }
     publish(b, of_b, "x", "2");
     EXPECT_EQ(heard.order().size(), 2U);
-    EXPECT_EQ(consumers_at(server), 0U);
+    EXPECT_EQ(pending_at(server, "g{*}"), 0);
+    EXPECT_EQ(consumers_at(server, "g{*}"), 0U);
 }
 
 TEST_P(durable_bus_contract, refuses_what_makes_no_sense) {
@@ -85,6 +109,7 @@ TEST_P(durable_bus_contract, refuses_what_makes_no_sense) {
     EXPECT_THAT(failure<invalid_argument_error>([&] { static_cast<void>(subscribe(a, of_a, "", {})); }), HasSubstr("pattern"));
     EXPECT_THAT(failure<invalid_argument_error>([&] { static_cast<void>(subscribe(a, of_a, "x", {.from = "here"})); }), HasSubstr("from"));
     EXPECT_THAT(failure<invalid_argument_error>([&] { static_cast<void>(subscribe(a, of_a, "x", {.concurrency = 2})); }), HasSubstr("concurrency"));
+    EXPECT_THAT(failure<invalid_argument_error>([&] { static_cast<void>(subscribe(a, of_a, std::string(300, 'x'), {.group = std::string(211, 'g')})); }), HasSubstr("together"));
 }
 
 TEST(durable_bus_faults, cuts_lose_and_double_nothing) {

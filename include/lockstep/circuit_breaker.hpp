@@ -13,7 +13,7 @@
 /// with a lease, so that one that is killed does not block the others. One that fails opens it again; `successes_to_close` close it.
 ///
 /// Without a server, or with one that only refuses (out of memory), it works by the counts of this process alone, and says so in `state()`: from
-/// when the server has been silent for `server_timeout` until it answers again. All who use a name must use the same options.
+/// when the server has been silent for `server_timeout`, or has refused a report, until it takes one again. All who use a name must use the same options.
 ///
 /// Failure: `circuit_open_error` (the operation was not called), whatever the operation throws, `invalid_argument_error` for options out of range.
 /// `open`, `close` and `flush` need the server: `unavailable_error`, `timeout_error`, `server_error`.
@@ -46,7 +46,7 @@ struct circuit_status {
     std::chrono::milliseconds age{0};  ///< since the server was last heard on this
     std::chrono::milliseconds retry_after{0};  ///< open: until probes may go
     bool held = false;          ///< open until it is closed by hand
-    bool local = false;         ///< by the counts of this process alone: the server was not heard
+    bool local = false;         ///< by the counts of this process alone: the server was not heard, or refuses
 };
 
 struct circuit_change {

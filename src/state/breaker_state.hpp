@@ -3,8 +3,8 @@
 // Behind a `circuit_breaker`.
 //
 // Calls touch atomics only: `gate_` says whether they may go, stripes count how they went. In turns the counts are gathered and reported, one
-// report at a time, and what the server says, in its answers and by pushes, is adopted. Where the server is silent, `local_` decides by what
-// was counted here. What is known is under `mutex_`, so that calls that may not simply go can look at it from any thread.
+// report at a time, and what the server says, in its answers and by pushes, is adopted. Where the server is silent or refuses, `local_` decides
+// by what was counted here, until the server takes a write: one that only reads is answered by a server that can't know. What is known is under `mutex_`, so that calls that may not simply go can look at it from any thread.
 
 #include "core/keyed.hpp"
 #include "state/breaker_rules.hpp"
@@ -97,12 +97,15 @@ private:
     void begin() noexcept;
     static task<void> listen(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which);
     void heard(std::string_view payload) noexcept;
-    void adopt(seen said, std::optional<clock::time_point> asked) noexcept;
-    void adopt_reply(reply_view said, clock::time_point asked) noexcept;
-    /// The server is silent; decides by what was counted here.
+    /// `wrote`: the server has taken a write for that, so it is there again.
+    void adopt(seen said, std::optional<clock::time_point> asked, bool wrote) noexcept;
+    void adopt_reply(reply_view said, clock::time_point asked, bool wrote = false) noexcept;
+    /// The server is silent or refuses; decides by what was counted here.
     void go_local() noexcept;
     void decide_if_local() noexcept;
+    bool is_local() const noexcept;
     static task<void> read(std::shared_ptr<breaker_state> self, std::chrono::milliseconds within);
+    static task<void> ask(std::shared_ptr<breaker_state> self, std::chrono::milliseconds within);
     static task<void> recover(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which);
     circuit_status follow(circuit_status const& before) noexcept;
     void tell(circuit_status const& before, circuit_status const& now) noexcept;

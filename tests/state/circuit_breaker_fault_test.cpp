@@ -15,6 +15,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -62,6 +64,16 @@ protected:
             if (!text.empty()) sum += std::stol(text.substr(text.rfind(' ')));
         }
         return sum;
+    }
+    /// The server has refused several writes from here on, or `meanwhile` came.
+    bool is_asked_and_refuses(std::function<bool()> const& meanwhile) {
+        auto const before = refused_scripts();
+        return eventually([&] { return meanwhile() || refused_scripts() >= before + 3; });
+    }
+    long refused_scripts() {
+        auto const text = server.must({"INFO", "commandstats"}).text;
+        auto const at = text.find("failed_calls=", text.find("cmdstat_evalsha:"));
+        return at == std::string::npos ? 0 : std::stol(text.substr(at + 13));
     }
     redis_server server;
     fault_proxy proxy{server.address()};
@@ -218,16 +230,38 @@ TEST_F(circuit_breaker_faults, what_is_older_than_the_sampling_time_is_not_repor
 
 // Out of memory, or without the replicas that it wants, a server answers, but takes nothing.
 TEST_F(circuit_breaker_faults, with_a_server_that_refuses_it_works_by_its_own_counts) {
-    circuit_breaker here{near, "name", plan()};
+    auto how = plan();
+    std::atomic<int> changes = 0;
+    how.on_change = [&](circuit_change const&) { ++changes; };
+    circuit_breaker here{near, "name", how};
     EXPECT_EQ(call(here, true), "ok");
     here.flush();
     server.must({"CONFIG", "SET", "min-replicas-to-write", "1"});
-    circuit_breaker there{far, "name", plan()};
-    EXPECT_EQ(call(there, true), "ok") << "its first call, too, and it only reads";
+    EXPECT_EQ(call(*std::make_unique<circuit_breaker>(far, "name", plan()), true), "ok") << "its first call, too, and it only reads";
     for (int i = 0; i < 5; ++i) EXPECT_EQ(call(here, false), "fail");
     EXPECT_TRUE(eventually([&] { return here.state().state == circuit::open; }));
     EXPECT_TRUE(here.state().local);
     EXPECT_EQ(call(here, true), "refused");
+    EXPECT_TRUE(is_asked_and_refuses([&] { return here.state().state != circuit::open; }));
+    EXPECT_EQ(here.look().state, circuit::open) << "what such a server still answers says nothing";
+    EXPECT_TRUE(here.state().local);
+    EXPECT_EQ(changes, 1);
+    server.must({"CONFIG", "SET", "min-replicas-to-write", "0"});
+    EXPECT_TRUE(eventually([&] { return !here.state().local; }));
+    EXPECT_EQ(here.state().state, circuit::closed);
+}
+
+TEST_F(circuit_breaker_faults, with_a_server_that_refuses_it_is_closed_by_its_own_probe) {
+    auto how = plan();
+    how.report_interval = 1min;
+    circuit_breaker here{near, "name", how};
+    here.open(1ms);
+    ASSERT_TRUE(eventually([&] { return here.state().retry_after == 0ms; }));
+    server.must({"CONFIG", "SET", "min-replicas-to-write", "1"});
+    EXPECT_TRUE(eventually([&] { return call(here, true) == "ok"; }));
+    EXPECT_TRUE(eventually([&] { return here.state().state == circuit::closed; }));
+    EXPECT_TRUE(is_asked_and_refuses([&] { return here.state().state != circuit::closed; }));
+    EXPECT_EQ(here.state().state, circuit::closed) << "the server still says that it is open";
     server.must({"CONFIG", "SET", "min-replicas-to-write", "0"});
     EXPECT_TRUE(eventually([&] { return !here.state().local; }));
 }

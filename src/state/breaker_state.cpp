@@ -99,7 +99,8 @@ breaker_state::judgement breaker_state::judge() {
         if (known.state == circuit::open) {
             auto const before = status_here();
             known.state = circuit::half_open;
-            local_probes_ = local_successes_ = 0;
+            local_probes_.clear();
+            local_successes_ = 0;
             object_.owner()->home().post([self = shared_from_this(), before] {
                 circuit_status after;
                 {
@@ -109,9 +110,11 @@ breaker_state::judgement breaker_state::judge() {
                 self->tell(before, after);
             });
         }
-        if (local_probes_ >= how_.half_open_probes) return {.what = verdict::refused};
-        ++local_probes_;
-        return {.what = verdict::go, .pass = {.generation = gate_.load() >> 1U, .probe = std::string{local_probe}}};
+        std::erase_if(local_probes_, [&](auto const& one) { return one.second <= now; });
+        if (std::ssize(local_probes_) >= how_.half_open_probes) return {.what = verdict::refused};
+        auto probe = fmt::format("{}{}", local_probe, ++probes_made_);
+        local_probes_[probe] = now + how_.probe_lease;
+        return {.what = verdict::go, .pass = {.generation = gate_.load() >> 1U, .probe = std::move(probe)}};
     }
     // As many may ask as could be granted; the others need not.
     if (asking_ >= how_.half_open_probes || now < no_probe_before_) return {.what = verdict::refused};
@@ -248,7 +251,8 @@ void breaker_state::go_local() noexcept {
         if (!std::exchange(is_local_, true)) {
             local_ = server_;  // what was open stays so
             local_.is_known = true;
-            local_probes_ = local_successes_ = 0;
+            local_probes_.clear();
+            local_successes_ = 0;
             if (local_.state == circuit::half_open) {
                 local_.state = circuit::open;
                 local_.reopens = clock::now();

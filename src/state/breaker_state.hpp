@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -115,8 +116,8 @@ private:
     static task<void> report_later(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which);
     static task<void> send(std::shared_ptr<breaker_state> self);
     static task<void> tell_result(std::shared_ptr<breaker_state> self, std::string probe, std::string_view how);
-    static constexpr std::string_view local_probe = "local";  // where the server is silent
-    void settle_local(breaker_outcome how) noexcept;
+    static constexpr std::string_view local_probe = "local ";  // begins the id of one that the server does not know; those of the server have no space
+    void settle_local(std::string const& probe, breaker_outcome how) noexcept;
     circuit_status status_here() const;
 
     keyed object_;
@@ -135,7 +136,7 @@ private:
     seen server_;
     seen local_;
     bool is_local_ = false;
-    int local_probes_ = 0;     ///< under way
+    std::map<std::string, clock::time_point> local_probes_;  ///< under way, with the ends of their leases
     int local_successes_ = 0;
     int asking_ = 0;           ///< for probes, now
     clock::time_point no_probe_before_{};

@@ -266,6 +266,29 @@ TEST_F(circuit_breaker_faults, with_a_server_that_refuses_it_is_closed_by_its_ow
     EXPECT_TRUE(eventually([&] { return !here.state().local; }));
 }
 
+TEST_F(circuit_breaker_faults, without_a_server_a_probe_of_which_nothing_is_heard_is_given_up) {
+    auto how = plan();
+    how.server_timeout = 50ms;
+    how.recovery_timeout = 50ms;
+    how.probe_lease = 100ms;
+    circuit_breaker there{far, "name", how};
+    EXPECT_EQ(call(there, true), "ok");
+    there.flush();
+    proxy.refuse();
+    proxy.cut();
+    for (int i = 0; i < 5; ++i) call(there, false);
+    ASSERT_TRUE(eventually([&] { return there.state().local && there.state().state == circuit::open; }));
+    std::optional<circuit_permit> first, second;
+    ASSERT_TRUE(eventually([&] { return (first = there.try_allow()).has_value(); }));
+    EXPECT_TRUE(first->is_probe());
+    ASSERT_TRUE(eventually([&] { return (second = there.try_allow()).has_value(); })) << "the first hangs";
+    EXPECT_TRUE(second->is_probe());
+    first->success();
+    there.look();
+    EXPECT_EQ(there.state().state, circuit::half_open) << "too late";
+    EXPECT_TRUE(eventually([&] { return call(there, true) == "ok" && there.state().state == circuit::closed; }));
+}
+
 TEST_F(circuit_breaker_faults, a_probe_that_is_given_up_does_not_keep_its_place) {
     auto how = plan();
     how.recovery_timeout = 1ms;

@@ -86,6 +86,7 @@ struct breaker_pass {
 enum class breaker_outcome { ok, failed, none };
 
 breaker_pass admit(breaker_state& by);
+std::optional<breaker_pass> try_admit(breaker_state& by);  ///< nothing: it is open
 task<breaker_pass> async_admit(std::shared_ptr<breaker_state> by);
 void settle(breaker_state& by, breaker_pass& pass, breaker_outcome how) noexcept;
 breaker_outcome outcome_of(breaker_state& by, std::exception_ptr const& problem) noexcept;
@@ -140,8 +141,9 @@ private:
     bool told_ = false;
 };
 
+/// `how`: what the operation's end counts as.
 template <class Operation>
-auto guarded(breaker_state& by, breaker_pass pass, Operation& operation) -> std::invoke_result_t<Operation&> {
+auto guarded(breaker_state& by, breaker_pass pass, Operation& operation, breaker_outcome& how) -> std::invoke_result_t<Operation&> {
     pass_guard guard{by, std::move(pass)};
     try {
         if constexpr (std::is_void_v<std::invoke_result_t<Operation&>>) {
@@ -157,7 +159,8 @@ auto guarded(breaker_state& by, breaker_pass pass, Operation& operation) -> std:
             }
         }
     } catch (...) {
-        guard.tell(outcome_of(by, std::current_exception()));
+        how = outcome_of(by, std::current_exception());
+        guard.tell(how);
         throw;
     }
 }
@@ -197,16 +200,21 @@ public:
     /// Calls it, unless the circuit is open: then `circuit_open_error`.
     template <class Operation>
     auto execute(Operation&& operation) -> std::invoke_result_t<Operation&> {
-        return detail::guarded(*state_, detail::admit(*state_), operation);
+        auto how = detail::breaker_outcome::none;
+        return detail::guarded(*state_, detail::admit(*state_), operation, how);
     }
-    /// With an open circuit, and when the operation fails in a way that counts, `fallback()` is the result.
+    /// With an open circuit, and when the operation fails in a way that counts, `fallback()` is the result. Other errors are thrown: those that do
+    /// not count, and misuse of the breaker (`would_deadlock_error`, a client that was closed or is from before a fork()).
     template <class Operation, class Fallback>
         requires std::is_invocable_v<Fallback&>
     auto execute(Operation&& operation, Fallback&& fallback) -> std::invoke_result_t<Operation&> {
-        try {
-            return execute(operation);
-        } catch (...) {
-            if (!is_failure(std::current_exception())) throw;
+        if (auto pass = detail::try_admit(*state_)) {
+            auto how = detail::breaker_outcome::none;
+            try {
+                return detail::guarded(*state_, std::move(*pass), operation, how);
+            } catch (...) {
+                if (how != detail::breaker_outcome::failed) throw;
+            }
         }
         return fallback();
     }
@@ -241,8 +249,6 @@ public:
     task<void> async_flush();
 
 private:
-    bool is_failure(std::exception_ptr const& problem) const noexcept;
-
     std::shared_ptr<detail::breaker_state> state_;
 };
 

@@ -70,6 +70,19 @@ breaker_pass admit(breaker_state& by) {
     return sync_wait(breaker_state::admit(by.shared_from_this()));
 }
 
+std::optional<breaker_pass> try_admit(breaker_state& by) {
+    if (auto const generation = by.passes()) return breaker_pass{.generation = *generation};
+    auto judged = by.judge();
+    if (judged.what == breaker_state::verdict::refused) return std::nullopt;
+    if (judged.what == breaker_state::verdict::go) return std::move(judged.pass);
+    by.object().require_blocking();
+    try {
+        return sync_wait(breaker_state::admit(by.shared_from_this()));
+    } catch (circuit_open_error const&) {
+        return std::nullopt;
+    }
+}
+
 task<breaker_pass> async_admit(std::shared_ptr<breaker_state> by) {
     if (auto const generation = by->passes()) return passed({.generation = *generation});
     return breaker_state::admit(std::move(by));
@@ -106,24 +119,11 @@ circuit_breaker::~circuit_breaker() {
     start(detail::breaker_state::flush(state_), [](std::exception_ptr) {});
 }
 
-bool circuit_breaker::is_failure(std::exception_ptr const& problem) const noexcept {
-    try {
-        std::rethrow_exception(problem);
-    } catch (circuit_open_error const&) {
-        return true;
-    } catch (...) {
-        return detail::outcome_of(*state_, problem) == detail::breaker_outcome::failed;
-    }
-}
-
 circuit_permit circuit_breaker::allow() { return circuit_permit{state_, detail::admit(*state_)}; }
 std::optional<circuit_permit> circuit_breaker::try_allow() {
-    if (auto const generation = state_->passes()) return circuit_permit{state_, {.generation = *generation}};
-    auto const judged = state_->judge();
-    if (judged.what == detail::breaker_state::verdict::refused) return std::nullopt;
-    if (judged.what == detail::breaker_state::verdict::go) return circuit_permit{state_, judged.pass};
-    state_->object().require_blocking();
-    return sync_wait(async_try_allow());
+    auto pass = detail::try_admit(*state_);
+    if (!pass) return std::nullopt;
+    return circuit_permit{state_, std::move(*pass)};
 }
 task<circuit_permit> circuit_breaker::async_allow() {
     state_->object().require_usable();

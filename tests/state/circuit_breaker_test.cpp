@@ -258,6 +258,28 @@ TEST_P(circuit_breaker_contract, falls_back) {
     EXPECT_FALSE(called);
 }
 
+TEST_P(circuit_breaker_contract, does_not_fall_back_where_it_is_misused) {
+    circuit_breaker of_a{a, "name", plan()};
+    auto const call = [&] { return of_a.execute([] { return 1; }, [] { return 2; }); };
+    EXPECT_EQ(ending_of([&] { sync_wait(in_turn_of(a, call)); }).reason, errc::would_deadlock) << "it would have to ask for the first state";
+    EXPECT_EQ(call(), 1);
+    client closed{url()};
+    circuit_breaker of_closed{closed, "name", plan()};
+    closed.close();
+    EXPECT_EQ(ending_of([&] { of_closed.execute([] { return 1; }, [] { return 2; }); }).reason, errc::cancelled);
+}
+
+TEST_P(circuit_breaker_contract, asks_once_whether_a_failure_counts) {
+    auto how = plan();
+    int asked = 0;
+    how.counts = [&](std::exception_ptr const&) { return ++asked > 1; };
+    circuit_breaker of_a{a, "name", how};
+    EXPECT_THROW(of_a.execute([]() -> int { throw not_found{}; }, [] { return 2; }), not_found);
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(of_a.execute([]() -> int { throw broken{}; }, [] { return 2; }), 2);
+    EXPECT_EQ(asked, 2);
+}
+
 TEST_P(circuit_breaker_contract, is_opened_and_closed_by_hand) {
     auto how = plan();
     std::mutex mutex;

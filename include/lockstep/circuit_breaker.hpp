@@ -65,13 +65,13 @@ struct circuit_breaker_options {
     std::chrono::milliseconds recovery_timeout{30'000};  ///< 1 ms to 1 day
     int half_open_probes = 1;            ///< how many may try at a time, in all processes together, 1 to 1,000
     int successes_to_close = 1;          ///< 1 to 1,000
-    std::chrono::milliseconds probe_lease{30'000};  ///< after that a probe of which nothing was heard is given up
+    std::chrono::milliseconds probe_lease{30'000};  ///< after that a probe of which nothing was heard is given up; 10 ms to 1 day
     /// How many processes must each have seen their share of it (threshold / so many failures, or the ratio), so that one bad machine can't
     /// open it for all. 1: any.
     int quorum_of_reporters = 1;
     std::chrono::milliseconds report_interval{200};  ///< 1 ms to 1 min
-    std::chrono::milliseconds max_age{5'000};        ///< what was heard longer ago is read again, in the background, when it is used
-    std::chrono::milliseconds server_timeout{2'000};  ///< so long the server may be silent
+    std::chrono::milliseconds max_age{5'000};        ///< what was heard longer ago is read again, in the background, when it is used; 10 ms to 1 day
+    std::chrono::milliseconds server_timeout{2'000};  ///< so long the server may be silent; 10 ms to 1 day
     std::function<bool(std::exception_ptr const&)> counts{};  ///< does this count as a failure? Else it is a success. Empty: all do. From any thread
     std::function<void(circuit_change const&)> on_change{};   ///< on the client's I/O thread
 };

@@ -27,8 +27,8 @@ void check(std::string_view name, circuit_breaker_options const& how) {
     require(how.probe_lease >= 10ms && how.probe_lease <= 24h, "probe_lease must be 10 ms to 1 day");
     require(how.quorum_of_reporters >= 1 && how.quorum_of_reporters <= 1'000, "quorum_of_reporters must be 1 to 1,000");
     require(how.report_interval >= 1ms && how.report_interval <= 1min, "report_interval must be 1 ms to 1 min");
-    require(how.max_age >= 10ms, "max_age must be at least 10 ms");
-    require(how.server_timeout >= 10ms, "server_timeout must be at least 10 ms");
+    require(how.max_age >= 10ms && how.max_age <= 24h, "max_age must be 10 ms to 1 day");
+    require(how.server_timeout >= 10ms && how.server_timeout <= 24h, "server_timeout must be 10 ms to 1 day");
 }
 
 task<std::optional<circuit_permit>> allowed(task<circuit_permit> asking) {

@@ -398,6 +398,9 @@ TEST_P(circuit_breaker_contract, refuses_what_it_cannot_use) {
     EXPECT_EQ(reason([](auto& how) { how.sampling = 1ms; }), errc::invalid_argument);
     EXPECT_EQ(reason([](auto& how) { how.half_open_probes = 0; }), errc::invalid_argument);
     EXPECT_EQ(reason([](auto& how) { how.quorum_of_reporters = 0; }), errc::invalid_argument);
+    EXPECT_EQ(reason([](auto& how) { how.max_age = std::chrono::milliseconds::max(); }), errc::invalid_argument);
+    EXPECT_EQ(reason([](auto& how) { how.server_timeout = 24h + 1ms; }), errc::invalid_argument);
+    EXPECT_EQ(reason([](auto& how) { how.max_age = how.server_timeout = 24h; }), std::nullopt);
     circuit_breaker of_a{a, "name", plan()};
     EXPECT_EQ(ending_of([&] { open(a, of_a, 0ms); }).reason, errc::invalid_argument);
     server.must({"SET", "lockstep:{name}:breaker", "mine"});

@@ -66,8 +66,8 @@ struct circuit_breaker_options {
     int half_open_probes = 1;            ///< how many may try at a time, in all processes together, 1 to 1,000
     int successes_to_close = 1;          ///< 1 to 1,000
     std::chrono::milliseconds probe_lease{30'000};  ///< after that a probe of which nothing was heard is given up; 10 ms to 1 day
-    /// How many processes must each have seen their share of it (threshold / so many failures, or the ratio), so that one bad machine can't
-    /// open it for all. 1: any.
+    /// On how many machines, by their host names, a process must have seen its share of it (threshold / so many failures, or the ratio), so that
+    /// one bad machine can't open it for all. 1: any.
     int quorum_of_reporters = 1;
     std::chrono::milliseconds report_interval{200};  ///< 1 ms to 1 min
     std::chrono::milliseconds max_age{5'000};        ///< what was heard longer ago is read again, in the background, when it is used; 10 ms to 1 day

@@ -98,7 +98,8 @@ task<void> breaker_state::send(std::shared_ptr<breaker_state> self) {
         auto const sequence = sent.sequence;
         auto const asked = clock::now();
         std::string_view const keys[] = {self->object_.key()};
-        argument const words[] = {self->rules_, self->session_, sent.sequence, sent.version, sent.counts.ok, sent.counts.failed, sent.is_bad ? 1 : 0};
+        argument const words[] = {self->rules_,         self->session_, sent.sequence, sent.version, sent.counts.ok, sent.counts.failed,
+                                  sent.is_bad ? 1 : 0, self->host_};
         auto asking = self->object_.run(scripts::breaker_report, keys, words, {.within = self->how_.server_timeout});
         auto const said = co_await std::move(asking);
         if (self->sent_.sequence == sequence) self->sent_ = {};

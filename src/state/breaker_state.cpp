@@ -1,5 +1,6 @@
 #include "state/breaker_state.hpp"
 
+#include "base/host.hpp"
 #include "base/random.hpp"
 #include "core/subscription.hpp"
 #include "lease/pause.hpp"
@@ -32,11 +33,20 @@ std::string rules_of(circuit_breaker_options const& how, bool shard) {
                        how.sampling.count(), how.recovery_timeout.count(), how.half_open_probes, how.successes_to_close, how.probe_lease.count(), shard ? 1 : 0);
 }
 
+/// As one word.
+std::string host_of() {
+    auto name = base::host_name();
+    for (auto& one : name) {
+        if (one <= ' ' || one == '@' || one > '~') one = '_';
+    }
+    return name.empty() ? "_" : name;
+}
+
 }  // namespace
 
 breaker_state::breaker_state(client& by, std::string_view name, circuit_breaker_options options)
     : object_(by, name, "breaker"), how_(std::move(options)), rules_(rules_of(how_, object_.owner()->is_cluster())), session_(base::random_id()),
-      window_(how_.sampling) {}
+      host_(host_of()), window_(how_.sampling) {}
 
 // ---- calls, from any thread
 
@@ -307,7 +317,7 @@ bool breaker_state::is_local() const noexcept {
 task<void> breaker_state::read(std::shared_ptr<breaker_state> self, milliseconds within) {
     auto const asked = clock::now();
     std::string_view const keys[] = {self->object_.key()};
-    argument const words[] = {self->rules_, self->session_, 0, 0, 0, 0, 0};
+    argument const words[] = {self->rules_, self->session_, 0, 0, 0, 0, 0, self->host_};
     auto asking = self->object_.run(scripts::breaker_report, keys, words, {.within = within});
     auto const said = co_await std::move(asking);
     self->adopt_reply(said, asked);

@@ -124,6 +124,7 @@ private:
     circuit_breaker_options how_;
     std::string rules_;
     std::string session_;
+    std::string host_;
 
     // Calls:
     std::atomic<std::uint64_t> gate_{0};  ///< generation * 2 + (1: calls may go)

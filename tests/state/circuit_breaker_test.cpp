@@ -4,6 +4,7 @@
 #include "integration/gate_support.hpp"
 #include "support/contract.hpp"
 #include "support/eventually.hpp"
+#include "support/on_host.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,6 +36,10 @@ protected:
         return {.failure_threshold = 5, .sampling = 10min, .recovery_timeout = 10min, .report_interval = 10ms, .server_timeout = 40s};
     }
 
+    static circuit_breaker on(char const* host, client& by, circuit_breaker_options const& how) {
+        on_host const there{host};
+        return circuit_breaker{by, "name", how};
+    }
     /// "ok", "fail", or "refused".
     std::string call(client& by, circuit_breaker& which, bool works) {
         try {
@@ -321,8 +326,8 @@ TEST_P(circuit_breaker_contract, needs_a_quorum_of_reporters_if_told_so) {
     auto how = plan();
     how.failure_threshold = 6;
     how.quorum_of_reporters = 2;
-    circuit_breaker of_a{a, "name", how};
-    circuit_breaker of_b{b, "name", how};
+    auto of_a = on("one", a, how);
+    auto of_b = on("other", b, how);
     EXPECT_EQ(call(b, of_b, true), "ok");
     for (int i = 0; i < 100; ++i) EXPECT_EQ(call(a, of_a, false), "fail");
     for (int i = 0; i < 2; ++i) EXPECT_EQ(call(b, of_b, false), "fail");
@@ -332,6 +337,28 @@ TEST_P(circuit_breaker_contract, needs_a_quorum_of_reporters_if_told_so) {
     EXPECT_EQ(call(b, of_b, false), "fail");
     flush(b, of_b);
     EXPECT_TRUE(becomes(of_a, circuit::open)) << "now two have seen their share of six";
+}
+
+TEST_P(circuit_breaker_contract, takes_all_of_one_machine_for_one_reporter) {
+    auto how = plan();
+    how.failure_threshold = 0;
+    how.failure_ratio = 0.5;
+    how.minimum_calls = 4;
+    how.quorum_of_reporters = 2;
+    auto of_a = on("one", a, how);
+    auto same = on("one", b, how);
+    auto good = on("one", b, how);
+    auto of_b = on("other", b, how);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(call(a, of_a, false), "fail");
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(call(b, same, false), "fail");
+    flush(a, of_a);
+    flush(b, same);
+    EXPECT_EQ(look(a, of_a).state, circuit::closed) << "both are on the bad one";
+    EXPECT_EQ(call(b, good, true), "ok");
+    flush(b, good);  // does not speak for the others there
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(call(b, of_b, false), "fail");
+    flush(b, of_b);
+    EXPECT_TRUE(becomes(of_a, circuit::open));
 }
 
 TEST_P(circuit_breaker_contract, that_the_server_forgot_is_closed_and_goes_on) {

@@ -5,7 +5,7 @@
 ///     lockstep::circuit_breaker payments{client, "payments", {.failure_threshold = 20, .sampling = 10s, .recovery_timeout = 30s}};
 ///     auto receipt = payments.execute([&] { return pay(order); });                    // `circuit_open_error` while it is open
 ///     auto later = payments.execute([&] { return pay(order); }, [&] { return queue_up(order); });  // or the fallback
-///     auto same = co_await payments.async_execute([&] { return async_pay(order); });  // the operation returns a `lockstep::task`
+///     auto same = co_await payments.async_execute([&] { return async_pay(order); });  // the operation, and a fallback, return a `lockstep::task`
 ///
 /// Closed, calls go through; their outcomes are counted here and reported in batches (`report_interval`, and at once when the threshold may
 /// be reached), so a call costs no command. When the counts of all processes within `sampling` reach the threshold it opens for all: the
@@ -88,6 +88,7 @@ enum class breaker_outcome { ok, failed, none };
 breaker_pass admit(breaker_state& by);
 std::optional<breaker_pass> try_admit(breaker_state& by);  ///< nothing: it is open
 task<breaker_pass> async_admit(std::shared_ptr<breaker_state> by);
+task<std::optional<breaker_pass>> async_try_admit(std::shared_ptr<breaker_state> by);
 void settle(breaker_state& by, breaker_pass& pass, breaker_outcome how) noexcept;
 breaker_outcome outcome_of(breaker_state& by, std::exception_ptr const& problem) noexcept;
 }  // namespace detail
@@ -166,10 +167,8 @@ auto guarded(breaker_state& by, breaker_pass pass, Operation& operation, breaker
 }
 
 template <class T, class Operation>
-task<T> async_guarded(std::shared_ptr<breaker_state> by, Operation operation) {
-    auto asking = async_admit(by);
-    auto pass = co_await std::move(asking);
-    pass_guard guard{*by, std::move(pass)};
+task<T> async_guarded(breaker_state& by, breaker_pass pass, Operation& operation, breaker_outcome& how) {
+    pass_guard guard{by, std::move(pass)};
     try {
         auto work = operation();
         if constexpr (std::is_void_v<T>) {
@@ -181,9 +180,36 @@ task<T> async_guarded(std::shared_ptr<breaker_state> by, Operation operation) {
             co_return value;
         }
     } catch (...) {
-        guard.tell(outcome_of(*by, std::current_exception()));
+        how = outcome_of(by, std::current_exception());
+        guard.tell(how);
         throw;
     }
+}
+
+template <class T, class Operation>
+task<T> async_execute(std::shared_ptr<breaker_state> by, Operation operation) {
+    auto asking = async_admit(by);
+    auto pass = co_await std::move(asking);
+    auto how = breaker_outcome::none;
+    auto work = async_guarded<T>(*by, std::move(pass), operation, how);
+    co_return co_await std::move(work);
+}
+
+template <class T, class Operation, class Fallback>
+task<T> async_execute(std::shared_ptr<breaker_state> by, Operation operation, Fallback fallback) {
+    auto asking = async_try_admit(by);
+    auto pass = co_await std::move(asking);
+    if (pass) {
+        auto how = breaker_outcome::none;
+        auto work = async_guarded<T>(*by, std::move(*pass), operation, how);
+        try {
+            co_return co_await std::move(work);
+        } catch (...) {
+            if (how != breaker_outcome::failed) throw;
+        }
+    }
+    auto instead = fallback();
+    co_return co_await std::move(instead);
 }
 
 }  // namespace detail
@@ -222,7 +248,14 @@ public:
     template <class Operation>
     auto async_execute(Operation operation) -> std::invoke_result_t<Operation&> {
         using task_type = std::invoke_result_t<Operation&>;
-        return detail::async_guarded<typename task_type::value_type>(state_, std::move(operation));
+        return detail::async_execute<typename task_type::value_type>(state_, std::move(operation));
+    }
+    /// As `execute` with a fallback; that returns such a task, too.
+    template <class Operation, class Fallback>
+        requires std::is_same_v<std::invoke_result_t<Fallback&>, std::invoke_result_t<Operation&>>
+    auto async_execute(Operation operation, Fallback fallback) -> std::invoke_result_t<Operation&> {
+        using task_type = std::invoke_result_t<Operation&>;
+        return detail::async_execute<typename task_type::value_type>(state_, std::move(operation), std::move(fallback));
     }
 
     /// To call in one's own way. `allow` throws `circuit_open_error` where `try_allow` returns nothing. They ask the server only for the first

@@ -88,6 +88,16 @@ task<breaker_pass> async_admit(std::shared_ptr<breaker_state> by) {
     return breaker_state::admit(std::move(by));
 }
 
+task<std::optional<breaker_pass>> async_try_admit(std::shared_ptr<breaker_state> by) {
+    auto asking = async_admit(std::move(by));
+    try {
+        auto pass = co_await std::move(asking);
+        co_return std::move(pass);
+    } catch (circuit_open_error const&) {
+        co_return std::nullopt;
+    }
+}
+
 void settle(breaker_state& by, breaker_pass& pass, breaker_outcome how) noexcept {
     if (!pass.probe.empty()) return by.settle(pass.probe, how);
     if (how != breaker_outcome::none) by.count(pass.generation, how == breaker_outcome::ok);

@@ -85,6 +85,7 @@ std::optional<breaker_pass> try_admit(breaker_state& by) {
 
 task<breaker_pass> async_admit(std::shared_ptr<breaker_state> by) {
     if (auto const generation = by->passes()) return passed({.generation = *generation});
+    by->object().require_usable();
     return breaker_state::admit(std::move(by));
 }
 

@@ -13,6 +13,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -316,6 +318,23 @@ TEST_F(circuit_breaker_faults, passes_on_what_can_only_be_moved) {
     EXPECT_EQ(*here.execute([] { return std::make_unique<int>(7); }), 7);
     int number = 1;
     EXPECT_EQ(&here.execute([&]() -> int& { return number; }), &number);
+}
+
+TEST_F(circuit_breaker_faults, in_a_child_of_fork_neither_hangs_nor_falls_back) {
+    circuit_breaker here{near, "name", plan()};
+    auto const one = []() -> task<int> { co_return 1; };
+    auto const is_refused = [](auto const& call) { return ending_of(call).reason == errc::invalid_argument; };
+    auto const child = ::fork();
+    if (child == 0) {
+        ::alarm(10);
+        bool ok = is_refused([&] { here.execute([] { return 1; }, [] { return 1; }); });
+        ok = is_refused([&] { sync_wait(here.async_execute(one)); }) && ok;
+        ok = is_refused([&] { sync_wait(here.async_execute(one, one)); }) && ok;
+        ::_exit(ok ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_TRUE(eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, 50s));
+    EXPECT_EQ(status, 0);
 }
 
 TEST(circuit_breaker_clock, set_back_does_not_keep_it_open_for_long) {

@@ -4,7 +4,8 @@
 //
 // Calls touch atomics only: `gate_` says whether they may go, stripes count how they went. In turns the counts are gathered and reported, one
 // report at a time, and what the server says, in its answers and by pushes, is adopted. Where the server is silent or refuses, `local_` decides
-// by what was counted here, until the server takes a write: one that only reads is answered by a server that can't know. What is known is under `mutex_`, so that calls that may not simply go can look at it from any thread.
+// by what was counted here, until the server takes a write: who only reads is answered by a server, too, that was never told. What is known is
+// under `mutex_`, so that calls that may not simply go can look at it from any thread.
 
 #include "core/keyed.hpp"
 #include "state/breaker_rules.hpp"

@@ -5,7 +5,7 @@
 ///     lockstep::circuit_breaker payments{client, "payments", {.failure_threshold = 20, .sampling = 10s, .recovery_timeout = 30s}};
 ///     auto receipt = payments.execute([&] { return pay(order); });                    // `circuit_open_error` while it is open
 ///     auto later = payments.execute([&] { return pay(order); }, [&] { return queue_up(order); });  // or the fallback
-///     auto same = co_await payments.async_execute([&] { return async_pay(order); });  // the operation returns a `lockstep::task`
+///     auto same = co_await payments.async_execute([&] { return async_pay(order); });  // the operation, and a fallback, return a `lockstep::task`
 ///
 /// Closed, calls go through; their outcomes are counted here and reported in batches (`report_interval`, and at once when the threshold may
 /// be reached), so a call costs no command. When the counts of all processes within `sampling` reach the threshold it opens for all: the
@@ -13,7 +13,7 @@
 /// with a lease, so that one that is killed does not block the others. One that fails opens it again; `successes_to_close` close it.
 ///
 /// Without a server, or with one that only refuses (out of memory), it works by the counts of this process alone, and says so in `state()`: from
-/// when the server has been silent for `server_timeout` until it answers again. All who use a name must use the same options.
+/// when the server has been silent for `server_timeout`, or has refused a report, until it takes one again. All who use a name must use the same options.
 ///
 /// Failure: `circuit_open_error` (the operation was not called), whatever the operation throws, `invalid_argument_error` for options out of range.
 /// `open`, `close` and `flush` need the server: `unavailable_error`, `timeout_error`, `server_error`.
@@ -46,7 +46,7 @@ struct circuit_status {
     std::chrono::milliseconds age{0};  ///< since the server was last heard on this
     std::chrono::milliseconds retry_after{0};  ///< open: until probes may go
     bool held = false;          ///< open until it is closed by hand
-    bool local = false;         ///< by the counts of this process alone: the server was not heard
+    bool local = false;         ///< by the counts of this process alone: the server was not heard, or refuses
 };
 
 struct circuit_change {
@@ -65,13 +65,13 @@ struct circuit_breaker_options {
     std::chrono::milliseconds recovery_timeout{30'000};  ///< 1 ms to 1 day
     int half_open_probes = 1;            ///< how many may try at a time, in all processes together, 1 to 1,000
     int successes_to_close = 1;          ///< 1 to 1,000
-    std::chrono::milliseconds probe_lease{30'000};  ///< after that a probe of which nothing was heard is given up
-    /// How many processes must each have seen their share of it (threshold / so many failures, or the ratio), so that one bad machine can't
-    /// open it for all. 1: any.
+    std::chrono::milliseconds probe_lease{30'000};  ///< after that a probe of which nothing was heard is given up; 10 ms to 1 day
+    /// On how many machines, by their host names, a process must have seen its share of it (threshold / so many failures, or the ratio), so that
+    /// one bad machine can't open it for all. 1: any.
     int quorum_of_reporters = 1;
     std::chrono::milliseconds report_interval{200};  ///< 1 ms to 1 min
-    std::chrono::milliseconds max_age{5'000};        ///< what was heard longer ago is read again, in the background, when it is used
-    std::chrono::milliseconds server_timeout{2'000};  ///< so long the server may be silent
+    std::chrono::milliseconds max_age{5'000};        ///< what was heard longer ago is read again, in the background, when it is used; 10 ms to 1 day
+    std::chrono::milliseconds server_timeout{2'000};  ///< so long the server may be silent; 10 ms to 1 day
     std::function<bool(std::exception_ptr const&)> counts{};  ///< does this count as a failure? Else it is a success. Empty: all do. From any thread
     std::function<void(circuit_change const&)> on_change{};   ///< on the client's I/O thread
 };
@@ -86,7 +86,9 @@ struct breaker_pass {
 enum class breaker_outcome { ok, failed, none };
 
 breaker_pass admit(breaker_state& by);
+std::optional<breaker_pass> try_admit(breaker_state& by);  ///< nothing: it is open
 task<breaker_pass> async_admit(std::shared_ptr<breaker_state> by);
+task<std::optional<breaker_pass>> async_try_admit(std::shared_ptr<breaker_state> by);
 void settle(breaker_state& by, breaker_pass& pass, breaker_outcome how) noexcept;
 breaker_outcome outcome_of(breaker_state& by, std::exception_ptr const& problem) noexcept;
 }  // namespace detail
@@ -140,8 +142,9 @@ private:
     bool told_ = false;
 };
 
+/// `how`: what the operation's end counts as.
 template <class Operation>
-auto guarded(breaker_state& by, breaker_pass pass, Operation& operation) -> std::invoke_result_t<Operation&> {
+auto guarded(breaker_state& by, breaker_pass pass, Operation& operation, breaker_outcome& how) -> std::invoke_result_t<Operation&> {
     pass_guard guard{by, std::move(pass)};
     try {
         if constexpr (std::is_void_v<std::invoke_result_t<Operation&>>) {
@@ -157,16 +160,15 @@ auto guarded(breaker_state& by, breaker_pass pass, Operation& operation) -> std:
             }
         }
     } catch (...) {
-        guard.tell(outcome_of(by, std::current_exception()));
+        how = outcome_of(by, std::current_exception());
+        guard.tell(how);
         throw;
     }
 }
 
 template <class T, class Operation>
-task<T> async_guarded(std::shared_ptr<breaker_state> by, Operation operation) {
-    auto asking = async_admit(by);
-    auto pass = co_await std::move(asking);
-    pass_guard guard{*by, std::move(pass)};
+task<T> async_guarded(breaker_state& by, breaker_pass pass, Operation& operation, breaker_outcome& how) {
+    pass_guard guard{by, std::move(pass)};
     try {
         auto work = operation();
         if constexpr (std::is_void_v<T>) {
@@ -178,9 +180,36 @@ task<T> async_guarded(std::shared_ptr<breaker_state> by, Operation operation) {
             co_return value;
         }
     } catch (...) {
-        guard.tell(outcome_of(*by, std::current_exception()));
+        how = outcome_of(by, std::current_exception());
+        guard.tell(how);
         throw;
     }
+}
+
+template <class T, class Operation>
+task<T> async_execute(std::shared_ptr<breaker_state> by, Operation operation) {
+    auto asking = async_admit(by);
+    auto pass = co_await std::move(asking);
+    auto how = breaker_outcome::none;
+    auto work = async_guarded<T>(*by, std::move(pass), operation, how);
+    co_return co_await std::move(work);
+}
+
+template <class T, class Operation, class Fallback>
+task<T> async_execute(std::shared_ptr<breaker_state> by, Operation operation, Fallback fallback) {
+    auto asking = async_try_admit(by);
+    auto pass = co_await std::move(asking);
+    if (pass) {
+        auto how = breaker_outcome::none;
+        auto work = async_guarded<T>(*by, std::move(*pass), operation, how);
+        try {
+            co_return co_await std::move(work);
+        } catch (...) {
+            if (how != breaker_outcome::failed) throw;
+        }
+    }
+    auto instead = fallback();
+    co_return co_await std::move(instead);
 }
 
 }  // namespace detail
@@ -197,16 +226,21 @@ public:
     /// Calls it, unless the circuit is open: then `circuit_open_error`.
     template <class Operation>
     auto execute(Operation&& operation) -> std::invoke_result_t<Operation&> {
-        return detail::guarded(*state_, detail::admit(*state_), operation);
+        auto how = detail::breaker_outcome::none;
+        return detail::guarded(*state_, detail::admit(*state_), operation, how);
     }
-    /// With an open circuit, and when the operation fails in a way that counts, `fallback()` is the result.
+    /// With an open circuit, and when the operation fails in a way that counts, `fallback()` is the result. Other errors are thrown: those that do
+    /// not count, and misuse of the breaker (`would_deadlock_error`, a client that was closed or is from before a fork()).
     template <class Operation, class Fallback>
         requires std::is_invocable_v<Fallback&>
     auto execute(Operation&& operation, Fallback&& fallback) -> std::invoke_result_t<Operation&> {
-        try {
-            return execute(operation);
-        } catch (...) {
-            if (!is_failure(std::current_exception())) throw;
+        if (auto pass = detail::try_admit(*state_)) {
+            auto how = detail::breaker_outcome::none;
+            try {
+                return detail::guarded(*state_, std::move(*pass), operation, how);
+            } catch (...) {
+                if (how != detail::breaker_outcome::failed) throw;
+            }
         }
         return fallback();
     }
@@ -214,7 +248,14 @@ public:
     template <class Operation>
     auto async_execute(Operation operation) -> std::invoke_result_t<Operation&> {
         using task_type = std::invoke_result_t<Operation&>;
-        return detail::async_guarded<typename task_type::value_type>(state_, std::move(operation));
+        return detail::async_execute<typename task_type::value_type>(state_, std::move(operation));
+    }
+    /// As `execute` with a fallback; that returns such a task, too.
+    template <class Operation, class Fallback>
+        requires std::is_same_v<std::invoke_result_t<Fallback&>, std::invoke_result_t<Operation&>>
+    auto async_execute(Operation operation, Fallback fallback) -> std::invoke_result_t<Operation&> {
+        using task_type = std::invoke_result_t<Operation&>;
+        return detail::async_execute<typename task_type::value_type>(state_, std::move(operation), std::move(fallback));
     }
 
     /// To call in one's own way. `allow` throws `circuit_open_error` where `try_allow` returns nothing. They ask the server only for the first
@@ -241,8 +282,6 @@ public:
     task<void> async_flush();
 
 private:
-    bool is_failure(std::exception_ptr const& problem) const noexcept;
-
     std::shared_ptr<detail::breaker_state> state_;
 };
 

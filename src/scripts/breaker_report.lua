@@ -7,14 +7,15 @@
   ARGV[5]  ok        how many calls went well
   ARGV[6]  failed    how many did not
   ARGV[7]  is_bad    1: by the reporter's own counts it should be open | 0
+  ARGV[8]  host      of the reporter, without spaces: those of one are one towards the quorum
   Returns  {state, version, since_ms, wait_ms until it may be probed or -1, now_ms, ok, failed: in the sampling time, of all}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local rules, session = ARGV[1], ARGV[2]
 --#include breaker_state
 local sequence, counted_at, ok, failed = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-if not (sequence and counted_at and ok and failed and string.find(session, '^%S+$')) then
-    return refuse('session: no spaces, sequence, version, ok, failed: numbers')
+if not (sequence and counted_at and ok and failed and string.find(session, '^%S+$') and string.find(ARGV[8], '^%S+$')) then
+    return refuse('session, host: no spaces, sequence, version, ok, failed: numbers')
 end
 --#include once
 local slice = math.ceil(sampling / 10)
@@ -43,19 +44,24 @@ if sequence > 0 and not has_counted(was[12]) then
     if state == 'closed' and counted_at == version and ok + failed > 0 then
         sums = {sums[1] + ok, sums[2] + failed}
         put('c' .. current % 10, string.format('%.0f %.0f %.0f', current, mine[1] + ok, mine[2] + failed))
+        local hosts = 0
         if reporters > 1 then
-            if ARGV[7] == '1' and not times[session] then order[#order + 1] = session end
-            if ARGV[7] == '1' then times[session] = now end
-            if ARGV[7] ~= '1' and times[session] then
-                for i, id in ipairs(order) do
-                    if id == session then table.remove(order, i) break end
+            -- One that is well again says so for itself, not for the others of its host.
+            local me, left, seen = session .. '@' .. ARGV[8], {}, {}
+            if not times[me] then order[#order + 1] = me end
+            times[me] = now
+            for _, id in ipairs(order) do
+                if id ~= me or ARGV[7] == '1' then
+                    local host = string.match(id, '[^@]*$')
+                    if not seen[host] then hosts = hosts + 1 end
+                    left[#left + 1], seen[host] = id, true
                 end
             end
-            put('f', written(order, times))
+            put('f', written(left, times))
         end
         local all = sums[1] + sums[2]
         local is_bad = (threshold > 0 and sums[2] >= threshold) or (ratio > 0 and all >= minimum and sums[2] * 1000000 >= ratio * all)
-        if is_bad and failed > 0 and (reporters <= 1 or #order >= reporters) then
+        if is_bad and failed > 0 and (reporters <= 1 or hosts >= reporters) then
             go('open', recovery)
             changed = true
         end

@@ -10,7 +10,7 @@
 #include <utility>
 
 // Which calls a circuit breaker lets through while it is half open, and what became of them: probes, by a lease of the server, or by its own
-// count where the server is silent.
+// count, with leases too, where the server is silent.
 
 namespace lockstep::detail {
 
@@ -93,7 +93,7 @@ task<void> breaker_state::tell_result(std::shared_ptr<breaker_state> self, std::
 
 void breaker_state::settle(std::string const& probe, breaker_outcome how) noexcept {
     if (!object_.owner()->same_process()) return;
-    if (probe == local_probe) return settle_local(how);
+    if (probe.starts_with(local_probe)) return settle_local(probe, how);
     {
         std::lock_guard const guard{mutex_};
         no_probe_before_ = {};
@@ -106,15 +106,18 @@ void breaker_state::settle(std::string const& probe, breaker_outcome how) noexce
     }
 }
 
-void breaker_state::settle_local(breaker_outcome how) noexcept {
-    object_.owner()->home().post([self = shared_from_this(), how] {
+void breaker_state::settle_local(std::string const& probe, breaker_outcome how) noexcept {
+    object_.owner()->home().post([self = shared_from_this(), probe, how] {
         circuit_status before, now;
         {
             std::lock_guard const guard{self->mutex_};
             before = self->status_here();
-            self->local_probes_ = std::max(0, self->local_probes_ - 1);
+            auto const found = self->local_probes_.find(probe);
+            if (found == self->local_probes_.end()) return;
+            bool const is_late = found->second <= clock::now();
+            self->local_probes_.erase(found);
             auto& known = self->local_;
-            if (!self->is_local_ || known.state != circuit::half_open || how == breaker_outcome::none) return;
+            if (is_late || !self->is_local_ || known.state != circuit::half_open || how == breaker_outcome::none) return;
             if (how == breaker_outcome::failed) {
                 known.state = circuit::open;
                 known.reopens = clock::now() + self->how_.recovery_timeout;

@@ -38,12 +38,7 @@ task<void> breaker_state::report_later(std::shared_ptr<core> owner, std::weak_pt
 }
 
 void breaker_state::decide_if_local() noexcept {
-    bool is_local = false;
-    {
-        std::lock_guard const guard{mutex_};
-        is_local = is_local_;
-    }
-    if (is_local) go_local();
+    if (is_local()) go_local();
 }
 
 void breaker_state::report_now() noexcept {
@@ -75,7 +70,8 @@ task<void> breaker_state::report(std::shared_ptr<breaker_state> self) {
     }
 }
 
-/// In a turn: all that was counted up to now. Throws when the server does not have it.
+/// In a turn: all that was counted up to now; where it decides by itself, also nothing, to find out whether the server takes it. Throws when the
+/// server does not have it.
 task<void> breaker_state::send(std::shared_ptr<breaker_state> self) {
     self->begin();
     self->gather();
@@ -86,10 +82,11 @@ task<void> breaker_state::send(std::shared_ptr<breaker_state> self) {
         auto const now = clock::now();
         // What is older than the sampling time counts no more, however long the server was away.
         if (sent.sequence != 0 && now - sent.made > self->how_.sampling) sent.counts = {}, sent.is_bad = false;
-        if (sent.sequence == 0) {
+        bool const is_new = sent.sequence == 0;  // the server may have written the other one long ago
+        if (is_new) {
             auto const lately = self->window_.sum(now);
             self->pending_ = {.ok = std::min(self->pending_.ok, lately.ok), .failed = std::min(self->pending_.failed, lately.failed)};
-            if (self->pending_.all() == 0) co_return;
+            if (self->pending_.all() == 0 && !self->is_local()) co_return;
             bool const bad = is_bad(self->how_, lately, self->how_.quorum_of_reporters);
             std::uint64_t version = 0;
             {
@@ -101,13 +98,14 @@ task<void> breaker_state::send(std::shared_ptr<breaker_state> self) {
         auto const sequence = sent.sequence;
         auto const asked = clock::now();
         std::string_view const keys[] = {self->object_.key()};
-        argument const words[] = {self->rules_, self->session_, sent.sequence, sent.version, sent.counts.ok, sent.counts.failed, sent.is_bad ? 1 : 0};
+        argument const words[] = {self->rules_,         self->session_, sent.sequence, sent.version, sent.counts.ok, sent.counts.failed,
+                                  sent.is_bad ? 1 : 0, self->host_};
         auto asking = self->object_.run(scripts::breaker_report, keys, words, {.within = self->how_.server_timeout});
         auto const said = co_await std::move(asking);
         if (self->sent_.sequence == sequence) self->sent_ = {};
         self->server_ok_ = said[5].as<std::int64_t>();
         self->server_failed_ = said[6].as<std::int64_t>();
-        self->adopt_reply(said, asked);
+        self->adopt_reply(said, asked, is_new);
     }
 }
 

@@ -29,7 +29,7 @@ inline bool is_silence(error const& problem) noexcept {
     return problem.reason() == errc::unavailable || problem.reason() == errc::timeout || problem.reason() == errc::server;
 }
 
-/// `share`: of how many processes this is one.
+/// `share`: of how many reporters this is one.
 inline bool is_bad(circuit_breaker_options const& how, outcome_counts const& seen, int share = 1) noexcept {
     auto const part = [share](std::int64_t whole) { return (whole + share - 1) / share; };
     if (seen.failed == 0) return false;

@@ -1,5 +1,6 @@
 #include "state/breaker_state.hpp"
 
+#include "base/host.hpp"
 #include "base/random.hpp"
 #include "core/subscription.hpp"
 #include "lease/pause.hpp"
@@ -32,11 +33,20 @@ std::string rules_of(circuit_breaker_options const& how, bool shard) {
                        how.sampling.count(), how.recovery_timeout.count(), how.half_open_probes, how.successes_to_close, how.probe_lease.count(), shard ? 1 : 0);
 }
 
+/// As one word.
+std::string host_of() {
+    auto name = base::host_name();
+    for (auto& one : name) {
+        if (one <= ' ' || one == '@' || one > '~') one = '_';
+    }
+    return name.empty() ? "_" : name;
+}
+
 }  // namespace
 
 breaker_state::breaker_state(client& by, std::string_view name, circuit_breaker_options options)
     : object_(by, name, "breaker"), how_(std::move(options)), rules_(rules_of(how_, object_.owner()->is_cluster())), session_(base::random_id()),
-      window_(how_.sampling) {}
+      host_(host_of()), window_(how_.sampling) {}
 
 // ---- calls, from any thread
 
@@ -99,7 +109,8 @@ breaker_state::judgement breaker_state::judge() {
         if (known.state == circuit::open) {
             auto const before = status_here();
             known.state = circuit::half_open;
-            local_probes_ = local_successes_ = 0;
+            local_probes_.clear();
+            local_successes_ = 0;
             object_.owner()->home().post([self = shared_from_this(), before] {
                 circuit_status after;
                 {
@@ -109,9 +120,11 @@ breaker_state::judgement breaker_state::judge() {
                 self->tell(before, after);
             });
         }
-        if (local_probes_ >= how_.half_open_probes) return {.what = verdict::refused};
-        ++local_probes_;
-        return {.what = verdict::go, .pass = {.generation = gate_.load() >> 1U, .probe = std::string{local_probe}}};
+        std::erase_if(local_probes_, [&](auto const& one) { return one.second <= now; });
+        if (std::ssize(local_probes_) >= how_.half_open_probes) return {.what = verdict::refused};
+        auto probe = fmt::format("{}{}", local_probe, ++probes_made_);
+        local_probes_[probe] = now + how_.probe_lease;
+        return {.what = verdict::go, .pass = {.generation = gate_.load() >> 1U, .probe = std::move(probe)}};
     }
     // As many may ask as could be granted; the others need not.
     if (asking_ >= how_.half_open_probes || now < no_probe_before_) return {.what = verdict::refused};
@@ -202,20 +215,20 @@ void breaker_state::heard(std::string_view payload) noexcept {
         if (std::from_chars(text.data(), text.data() + text.size(), one).ec != std::errc{}) return;
     }
     auto const now = clock::now();
-    adopt({.state = parse(state), .version = static_cast<std::uint64_t>(numbers[0]), .reopens = now + milliseconds{numbers[2]}, .held = numbers[2] < 0, .heard = now}, {});
+    adopt({.state = parse(state), .version = static_cast<std::uint64_t>(numbers[0]), .reopens = now + milliseconds{numbers[2]}, .held = numbers[2] < 0, .heard = now}, {}, true);
 }
 
-void breaker_state::adopt_reply(reply_view said, clock::time_point asked) noexcept {
+void breaker_state::adopt_reply(reply_view said, clock::time_point asked, bool wrote) noexcept {
     try {
         auto const wait = said[3].as<std::int64_t>();
-        adopt({.state = parse(said[0].text()), .version = said[1].as<std::uint64_t>(), .reopens = asked + milliseconds{wait}, .held = wait < 0, .heard = asked}, asked);
+        adopt({.state = parse(said[0].text()), .version = said[1].as<std::uint64_t>(), .reopens = asked + milliseconds{wait}, .held = wait < 0, .heard = asked}, asked, wrote);
     } catch (error const& problem) {
         log(log_level::error, fmt::format("circuit breaker '{}': {}", object_.name(), problem.what()));
     }
 }
 
 /// `asked`: before the question that this answers; nothing: it was pushed.
-void breaker_state::adopt(seen said, std::optional<clock::time_point> asked) noexcept {
+void breaker_state::adopt(seen said, std::optional<clock::time_point> asked, bool wrote) noexcept {
     circuit_status before, now;
     {
         std::lock_guard const guard{mutex_};
@@ -223,6 +236,11 @@ void breaker_state::adopt(seen said, std::optional<clock::time_point> asked) noe
         said.is_known = true;
         // Older news that came late. But what was asked for since is how it is, even if the number is smaller: the server has forgotten.
         if (said.version < server_.version && (!asked || *asked < server_.changed)) return;
+        if (is_local_ && !wrote) {
+            // Under this version the counts of one that never saw the server can be reported.
+            if (!server_.is_known) server_ = said;
+            return;
+        }
         bool const is_new = !server_.is_known || said.version != server_.version || said.state != server_.state;
         said.changed = is_new ? clock::now() : server_.changed;
         server_ = said;
@@ -243,7 +261,8 @@ void breaker_state::go_local() noexcept {
         if (!std::exchange(is_local_, true)) {
             local_ = server_;  // what was open stays so
             local_.is_known = true;
-            local_probes_ = local_successes_ = 0;
+            local_probes_.clear();
+            local_successes_ = 0;
             if (local_.state == circuit::half_open) {
                 local_.state = circuit::open;
                 local_.reopens = clock::now();
@@ -289,14 +308,28 @@ void breaker_state::tell(circuit_status const& before, circuit_status const& now
     }
 }
 
+bool breaker_state::is_local() const noexcept {
+    std::lock_guard const guard{mutex_};
+    return is_local_;
+}
+
 /// Throws where nothing was heard in this time.
 task<void> breaker_state::read(std::shared_ptr<breaker_state> self, milliseconds within) {
     auto const asked = clock::now();
     std::string_view const keys[] = {self->object_.key()};
-    argument const words[] = {self->rules_, self->session_, 0, 0, 0, 0, 0};
+    argument const words[] = {self->rules_, self->session_, 0, 0, 0, 0, 0, self->host_};
     auto asking = self->object_.run(scripts::breaker_report, keys, words, {.within = within});
     auto const said = co_await std::move(asking);
     self->adopt_reply(said, asked);
+}
+
+/// And where it decides by itself, a report, empty if need be: if that is taken, the server's state holds again.
+task<void> breaker_state::ask(std::shared_ptr<breaker_state> self, milliseconds within) {
+    auto reading = read(self, within);
+    co_await std::move(reading);
+    if (!self->is_local()) co_return;
+    auto reporting = flush(self);
+    co_await std::move(reporting);
 }
 
 task<void> breaker_state::look(std::shared_ptr<breaker_state> self) {
@@ -304,8 +337,8 @@ task<void> breaker_state::look(std::shared_ptr<breaker_state> self) {
     co_await turn;
     self->begin();
     try {
-        auto reading = read(self, self->how_.server_timeout);
-        co_await std::move(reading);
+        auto asking = ask(self, self->how_.server_timeout);
+        co_await std::move(asking);
         co_return;
     } catch (error const& problem) {
         if (!is_silence(problem)) throw;
@@ -313,7 +346,7 @@ task<void> breaker_state::look(std::shared_ptr<breaker_state> self) {
     self->go_local();
 }
 
-/// Until the server is heard again. A request waits for a connection, so this is no polling; but it does not wait for ever.
+/// Until the server takes something again. A request waits for a connection, so this is no polling; but it does not wait for ever.
 task<void> breaker_state::recover(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which) {
     milliseconds rests = 100ms;
     while (true) {
@@ -323,8 +356,8 @@ task<void> breaker_state::recover(std::shared_ptr<core> owner, std::weak_ptr<bre
         auto self = which.lock();
         if (!self) co_return;
         try {
-            auto reading = read(self, 0ms);
-            co_await std::move(reading);
+            auto asking = ask(self, 0ms);
+            co_await std::move(asking);
         } catch (cancelled_error const&) {
             throw;  // the client was closed
         } catch (error const&) {
@@ -344,7 +377,7 @@ task<void> breaker_state::set(std::shared_ptr<breaker_state> self, std::string_v
     auto const asked = clock::now();
     auto setting = self->object_.run(scripts::breaker_set, {self->rules_, to, span_ms});
     auto const said = co_await std::move(setting);
-    self->adopt_reply(said, asked);
+    self->adopt_reply(said, asked, true);
 }
 
 }  // namespace lockstep::detail

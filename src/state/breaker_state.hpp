@@ -3,8 +3,9 @@
 // Behind a `circuit_breaker`.
 //
 // Calls touch atomics only: `gate_` says whether they may go, stripes count how they went. In turns the counts are gathered and reported, one
-// report at a time, and what the server says, in its answers and by pushes, is adopted. Where the server is silent, `local_` decides by what
-// was counted here. What is known is under `mutex_`, so that calls that may not simply go can look at it from any thread.
+// report at a time, and what the server says, in its answers and by pushes, is adopted. Where the server is silent or refuses, `local_` decides
+// by what was counted here, until the server takes a write: who only reads is answered by a server, too, that was never told. What is known is
+// under `mutex_`, so that calls that may not simply go can look at it from any thread.
 
 #include "core/keyed.hpp"
 #include "state/breaker_rules.hpp"
@@ -16,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -97,12 +99,15 @@ private:
     void begin() noexcept;
     static task<void> listen(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which);
     void heard(std::string_view payload) noexcept;
-    void adopt(seen said, std::optional<clock::time_point> asked) noexcept;
-    void adopt_reply(reply_view said, clock::time_point asked) noexcept;
-    /// The server is silent; decides by what was counted here.
+    /// `wrote`: the server has taken a write for that, so it is there again.
+    void adopt(seen said, std::optional<clock::time_point> asked, bool wrote) noexcept;
+    void adopt_reply(reply_view said, clock::time_point asked, bool wrote = false) noexcept;
+    /// The server is silent or refuses; decides by what was counted here.
     void go_local() noexcept;
     void decide_if_local() noexcept;
+    bool is_local() const noexcept;
     static task<void> read(std::shared_ptr<breaker_state> self, std::chrono::milliseconds within);
+    static task<void> ask(std::shared_ptr<breaker_state> self, std::chrono::milliseconds within);
     static task<void> recover(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which);
     circuit_status follow(circuit_status const& before) noexcept;
     void tell(circuit_status const& before, circuit_status const& now) noexcept;
@@ -112,14 +117,15 @@ private:
     static task<void> report_later(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which);
     static task<void> send(std::shared_ptr<breaker_state> self);
     static task<void> tell_result(std::shared_ptr<breaker_state> self, std::string probe, std::string_view how);
-    static constexpr std::string_view local_probe = "local";  // where the server is silent
-    void settle_local(breaker_outcome how) noexcept;
+    static constexpr std::string_view local_probe = "local ";  // begins the id of one that the server does not know; those of the server have no space
+    void settle_local(std::string const& probe, breaker_outcome how) noexcept;
     circuit_status status_here() const;
 
     keyed object_;
     circuit_breaker_options how_;
     std::string rules_;
     std::string session_;
+    std::string host_;
 
     // Calls:
     std::atomic<std::uint64_t> gate_{0};  ///< generation * 2 + (1: calls may go)
@@ -132,7 +138,7 @@ private:
     seen server_;
     seen local_;
     bool is_local_ = false;
-    int local_probes_ = 0;     ///< under way
+    std::map<std::string, clock::time_point> local_probes_;  ///< under way, with the ends of their leases
     int local_successes_ = 0;
     int asking_ = 0;           ///< for probes, now
     clock::time_point no_probe_before_{};

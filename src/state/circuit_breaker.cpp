@@ -27,8 +27,8 @@ void check(std::string_view name, circuit_breaker_options const& how) {
     require(how.probe_lease >= 10ms && how.probe_lease <= 24h, "probe_lease must be 10 ms to 1 day");
     require(how.quorum_of_reporters >= 1 && how.quorum_of_reporters <= 1'000, "quorum_of_reporters must be 1 to 1,000");
     require(how.report_interval >= 1ms && how.report_interval <= 1min, "report_interval must be 1 ms to 1 min");
-    require(how.max_age >= 10ms, "max_age must be at least 10 ms");
-    require(how.server_timeout >= 10ms, "server_timeout must be at least 10 ms");
+    require(how.max_age >= 10ms && how.max_age <= 24h, "max_age must be 10 ms to 1 day");
+    require(how.server_timeout >= 10ms && how.server_timeout <= 24h, "server_timeout must be 10 ms to 1 day");
 }
 
 task<std::optional<circuit_permit>> allowed(task<circuit_permit> asking) {
@@ -70,9 +70,33 @@ breaker_pass admit(breaker_state& by) {
     return sync_wait(breaker_state::admit(by.shared_from_this()));
 }
 
+std::optional<breaker_pass> try_admit(breaker_state& by) {
+    if (auto const generation = by.passes()) return breaker_pass{.generation = *generation};
+    auto judged = by.judge();
+    if (judged.what == breaker_state::verdict::refused) return std::nullopt;
+    if (judged.what == breaker_state::verdict::go) return std::move(judged.pass);
+    by.object().require_blocking();
+    try {
+        return sync_wait(breaker_state::admit(by.shared_from_this()));
+    } catch (circuit_open_error const&) {
+        return std::nullopt;
+    }
+}
+
 task<breaker_pass> async_admit(std::shared_ptr<breaker_state> by) {
     if (auto const generation = by->passes()) return passed({.generation = *generation});
+    by->object().require_usable();
     return breaker_state::admit(std::move(by));
+}
+
+task<std::optional<breaker_pass>> async_try_admit(std::shared_ptr<breaker_state> by) {
+    auto asking = async_admit(std::move(by));
+    try {
+        auto pass = co_await std::move(asking);
+        co_return std::move(pass);
+    } catch (circuit_open_error const&) {
+        co_return std::nullopt;
+    }
 }
 
 void settle(breaker_state& by, breaker_pass& pass, breaker_outcome how) noexcept {
@@ -106,24 +130,11 @@ circuit_breaker::~circuit_breaker() {
     start(detail::breaker_state::flush(state_), [](std::exception_ptr) {});
 }
 
-bool circuit_breaker::is_failure(std::exception_ptr const& problem) const noexcept {
-    try {
-        std::rethrow_exception(problem);
-    } catch (circuit_open_error const&) {
-        return true;
-    } catch (...) {
-        return detail::outcome_of(*state_, problem) == detail::breaker_outcome::failed;
-    }
-}
-
 circuit_permit circuit_breaker::allow() { return circuit_permit{state_, detail::admit(*state_)}; }
 std::optional<circuit_permit> circuit_breaker::try_allow() {
-    if (auto const generation = state_->passes()) return circuit_permit{state_, {.generation = *generation}};
-    auto const judged = state_->judge();
-    if (judged.what == detail::breaker_state::verdict::refused) return std::nullopt;
-    if (judged.what == detail::breaker_state::verdict::go) return circuit_permit{state_, judged.pass};
-    state_->object().require_blocking();
-    return sync_wait(async_try_allow());
+    auto pass = detail::try_admit(*state_);
+    if (!pass) return std::nullopt;
+    return circuit_permit{state_, std::move(*pass)};
 }
 task<circuit_permit> circuit_breaker::async_allow() {
     state_->object().require_usable();

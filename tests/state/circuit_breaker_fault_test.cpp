@@ -13,8 +13,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -62,6 +66,16 @@ protected:
             if (!text.empty()) sum += std::stol(text.substr(text.rfind(' ')));
         }
         return sum;
+    }
+    /// The server has refused several writes from here on, or `meanwhile` came.
+    bool is_asked_and_refuses(std::function<bool()> const& meanwhile) {
+        auto const before = refused_scripts();
+        return eventually([&] { return meanwhile() || refused_scripts() >= before + 3; });
+    }
+    long refused_scripts() {
+        auto const text = server.must({"INFO", "commandstats"}).text;
+        auto const at = text.find("failed_calls=", text.find("cmdstat_evalsha:"));
+        return at == std::string::npos ? 0 : std::stol(text.substr(at + 13));
     }
     redis_server server;
     fault_proxy proxy{server.address()};
@@ -115,8 +129,8 @@ TEST_F(circuit_breaker_faults, a_probe_whose_reply_is_lost_is_one_probe) {
     EXPECT_EQ(call(there, true), "ok");
     here.open(1ms);
     ASSERT_TRUE(eventually([&] { return there.state().state == circuit::open && there.state().retry_after == 0ms; }));
-    auto first = here.try_allow();
-    ASSERT_TRUE(first);
+    std::optional<circuit_permit> first;  // the push may reach it later than the other
+    ASSERT_TRUE(eventually([&] { return (first = here.try_allow()).has_value(); }));
     ASSERT_TRUE(eventually([&] { return there.state().state == circuit::half_open; }));
     proxy.drop_replies(1);
     auto second = there.try_allow();
@@ -218,18 +232,63 @@ TEST_F(circuit_breaker_faults, what_is_older_than_the_sampling_time_is_not_repor
 
 // Out of memory, or without the replicas that it wants, a server answers, but takes nothing.
 TEST_F(circuit_breaker_faults, with_a_server_that_refuses_it_works_by_its_own_counts) {
-    circuit_breaker here{near, "name", plan()};
+    auto how = plan();
+    std::atomic<int> changes = 0;
+    how.on_change = [&](circuit_change const&) { ++changes; };
+    circuit_breaker here{near, "name", how};
     EXPECT_EQ(call(here, true), "ok");
     here.flush();
     server.must({"CONFIG", "SET", "min-replicas-to-write", "1"});
-    circuit_breaker there{far, "name", plan()};
-    EXPECT_EQ(call(there, true), "ok") << "its first call, too, and it only reads";
+    EXPECT_EQ(call(*std::make_unique<circuit_breaker>(far, "name", plan()), true), "ok") << "its first call, too, and it only reads";
     for (int i = 0; i < 5; ++i) EXPECT_EQ(call(here, false), "fail");
     EXPECT_TRUE(eventually([&] { return here.state().state == circuit::open; }));
     EXPECT_TRUE(here.state().local);
     EXPECT_EQ(call(here, true), "refused");
+    EXPECT_TRUE(is_asked_and_refuses([&] { return here.state().state != circuit::open; }));
+    EXPECT_EQ(here.look().state, circuit::open) << "what such a server still answers says nothing";
+    EXPECT_TRUE(here.state().local);
+    EXPECT_EQ(changes, 1);
     server.must({"CONFIG", "SET", "min-replicas-to-write", "0"});
     EXPECT_TRUE(eventually([&] { return !here.state().local; }));
+    EXPECT_EQ(here.state().state, circuit::closed);
+}
+
+TEST_F(circuit_breaker_faults, with_a_server_that_refuses_it_is_closed_by_its_own_probe) {
+    auto how = plan();
+    how.report_interval = 1min;
+    circuit_breaker here{near, "name", how};
+    here.open(1ms);
+    ASSERT_TRUE(eventually([&] { return here.state().retry_after == 0ms; }));
+    server.must({"CONFIG", "SET", "min-replicas-to-write", "1"});
+    EXPECT_TRUE(eventually([&] { return call(here, true) == "ok"; }));
+    EXPECT_TRUE(eventually([&] { return here.state().state == circuit::closed; }));
+    EXPECT_TRUE(is_asked_and_refuses([&] { return here.state().state != circuit::closed; }));
+    EXPECT_EQ(here.state().state, circuit::closed) << "the server still says that it is open";
+    server.must({"CONFIG", "SET", "min-replicas-to-write", "0"});
+    EXPECT_TRUE(eventually([&] { return !here.state().local; }));
+}
+
+TEST_F(circuit_breaker_faults, without_a_server_a_probe_of_which_nothing_is_heard_is_given_up) {
+    auto how = plan();
+    how.server_timeout = 50ms;
+    how.recovery_timeout = 50ms;
+    how.probe_lease = 100ms;
+    circuit_breaker there{far, "name", how};
+    EXPECT_EQ(call(there, true), "ok");
+    there.flush();
+    proxy.refuse();
+    proxy.cut();
+    for (int i = 0; i < 5; ++i) call(there, false);
+    ASSERT_TRUE(eventually([&] { return there.state().local && there.state().state == circuit::open; }));
+    std::optional<circuit_permit> first, second;
+    ASSERT_TRUE(eventually([&] { return (first = there.try_allow()).has_value(); }));
+    EXPECT_TRUE(first->is_probe());
+    ASSERT_TRUE(eventually([&] { return (second = there.try_allow()).has_value(); })) << "the first hangs";
+    EXPECT_TRUE(second->is_probe());
+    first->success();
+    there.look();
+    EXPECT_EQ(there.state().state, circuit::half_open) << "too late";
+    EXPECT_TRUE(eventually([&] { return call(there, true) == "ok" && there.state().state == circuit::closed; }));
 }
 
 TEST_F(circuit_breaker_faults, a_probe_that_is_given_up_does_not_keep_its_place) {
@@ -261,6 +320,23 @@ TEST_F(circuit_breaker_faults, passes_on_what_can_only_be_moved) {
     EXPECT_EQ(&here.execute([&]() -> int& { return number; }), &number);
 }
 
+TEST_F(circuit_breaker_faults, in_a_child_of_fork_neither_hangs_nor_falls_back) {
+    circuit_breaker here{near, "name", plan()};
+    auto const one = []() -> task<int> { co_return 1; };
+    auto const is_refused = [](auto const& call) { return ending_of(call).reason == errc::invalid_argument; };
+    auto const child = ::fork();
+    if (child == 0) {
+        ::alarm(10);
+        bool ok = is_refused([&] { here.execute([] { return 1; }, [] { return 1; }); });
+        ok = is_refused([&] { sync_wait(here.async_execute(one)); }) && ok;
+        ok = is_refused([&] { sync_wait(here.async_execute(one, one)); }) && ok;
+        ::_exit(ok ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_TRUE(eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, 50s));
+    EXPECT_EQ(status, 0);
+}
+
 TEST(circuit_breaker_clock, set_back_does_not_keep_it_open_for_long) {
     clock_file clock;
     redis_server server{{.clock = &clock}};
@@ -279,9 +355,10 @@ TEST(circuit_breaker_clock, set_back_does_not_keep_it_open_for_long) {
 
 class slow_breaker_fleet : public testing::Test {
 protected:
+    /// Two on each machine.
     void start_fleet(int count, std::string threshold, std::string recovery_ms, std::string probes, std::string reporters, std::string lease_ms) {
         for (int i = 0; i < count; ++i) {
-            fleet.push_back(child_process{{program_path("breaker_user"), server.url(), "name", threshold, recovery_ms, probes, reporters, lease_ms}});
+            fleet.push_back(child_process{{program_path("breaker_user"), server.url(), "name", threshold, recovery_ms, probes, reporters, lease_ms, "machine" + std::to_string(i / 2)}});
         }
         for (auto& one : fleet) ASSERT_EQ(one.read_line(40s), "ready");
     }
@@ -328,14 +405,15 @@ TEST_F(slow_breaker_fleet, is_probed_by_exactly_so_many_and_not_blocked_by_one_t
 TEST_F(slow_breaker_fleet, is_not_opened_by_one_bad_machine) {
     start_fleet(6, "6", "600000", "1", "3", "600000");
     for (int i = 0; i < 50; ++i) EXPECT_EQ(tell(fleet[0], "fail"), "fail");
-    for (int i = 0; i < 2; ++i) EXPECT_EQ(tell(fleet[1], "fail"), "fail");
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(tell(fleet[1], "fail"), "fail");  // on the same machine
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(tell(fleet[2], "fail"), "fail");
     auto const bad_reporters = [&] {
         auto const text = server.must({"HGET", "lockstep:{name}:breaker", "f"}).text;
         return std::count(text.begin(), text.end(), ' ') / 2;
     };
-    EXPECT_TRUE(eventually([&] { return bad_reporters() == 2; }));
+    EXPECT_TRUE(eventually([&] { return bad_reporters() == 3; }));
     EXPECT_EQ(tell(fleet[3], "state"), "closed");
-    for (int i = 0; i < 2; ++i) tell(fleet[2], "fail");
+    for (int i = 0; i < 2; ++i) tell(fleet[4], "fail");
     for (auto& one : fleet) EXPECT_TRUE(eventually([&] { return tell(one, "state") == "open"; }));
 }
 

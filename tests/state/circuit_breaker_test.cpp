@@ -4,6 +4,7 @@
 #include "integration/gate_support.hpp"
 #include "support/contract.hpp"
 #include "support/eventually.hpp"
+#include "support/on_host.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,12 +30,25 @@ task<int> fail() {
     co_return 0;
 }
 
+task<void> fail_at() {
+    throw broken{};
+    co_return;
+}
+task<void> note(bool& it) {
+    it = true;
+    co_return;
+}
+
 class circuit_breaker_contract : public contract {
 protected:
     static circuit_breaker_options plan() {
         return {.failure_threshold = 5, .sampling = 10min, .recovery_timeout = 10min, .report_interval = 10ms, .server_timeout = 40s};
     }
 
+    static circuit_breaker on(char const* host, client& by, circuit_breaker_options const& how) {
+        on_host const there{host};
+        return circuit_breaker{by, "name", how};
+    }
     /// "ok", "fail", or "refused".
     std::string call(client& by, circuit_breaker& which, bool works) {
         try {
@@ -54,6 +68,23 @@ protected:
             return "fail";
         }
     }
+    /// An operation that has this value, or fails, with a fallback.
+    int or_two(client& by, circuit_breaker& which, std::optional<int> value = {}) {
+        auto const operation = [&] {
+            ++calls;
+            if (!value) throw broken{};
+            return *value;
+        };
+        auto const async_operation = [this, value] {
+            ++calls;
+            return value ? give(*value) : fail();
+        };
+        return run(
+            by, [&] { return which.execute(operation, [] { return 2; }); },
+            [&] { return which.async_execute(async_operation, [] { return give(2); }); });
+    }
+    std::atomic<int> calls = 0;
+
     std::optional<circuit_permit> try_allow(client& by, circuit_breaker& which) {
         return run(
             by, [&] { return which.try_allow(); }, [&] { return which.async_try_allow(); });
@@ -250,12 +281,40 @@ TEST_P(circuit_breaker_contract, falls_back) {
     int value = 1;
     int& same = of_a.execute([&]() -> int& { return value; });
     EXPECT_EQ(&same, &value) << "a reference stays one";
-    EXPECT_EQ(of_a.execute([] { return 1; }, [] { return 2; }), 1);
-    EXPECT_EQ(of_a.execute([]() -> int { throw broken{}; }, [] { return 2; }), 2);
+    EXPECT_EQ(or_two(a, of_a, 1), 1);
+    EXPECT_EQ(or_two(a, of_a), 2) << "it fails";
     open(a, of_a);
-    bool called = false;
-    EXPECT_EQ(of_a.execute([&] { called = true; return 1; }, [] { return 3; }), 3);
-    EXPECT_FALSE(called);
+    calls = 0;
+    EXPECT_EQ(or_two(a, of_a, 1), 2) << "it is open";
+    EXPECT_EQ(calls, 0);
+    close(a, of_a);
+    bool fell_back = false;  // and without a value
+    run(
+        a, [&] { of_a.execute([] { throw broken{}; }, [&] { fell_back = true; }); },
+        [&] { return of_a.async_execute([] { return fail_at(); }, [&] { return note(fell_back); }); });
+    EXPECT_TRUE(fell_back);
+}
+
+TEST_P(circuit_breaker_contract, does_not_fall_back_where_it_is_misused) {
+    circuit_breaker of_a{a, "name", plan()};
+    auto const call = [&] { return of_a.execute([] { return 1; }, [] { return 2; }); };
+    EXPECT_EQ(ending_of([&] { sync_wait(in_turn_of(a, call)); }).reason, errc::would_deadlock) << "it would have to ask for the first state";
+    EXPECT_EQ(call(), 1);
+    client closed{url()};
+    circuit_breaker of_closed{closed, "name", plan()};
+    closed.close();
+    EXPECT_EQ(ending_of([&] { or_two(closed, of_closed, 1); }).reason, errc::cancelled);
+}
+
+TEST_P(circuit_breaker_contract, asks_once_whether_a_failure_counts) {
+    auto how = plan();
+    int asked = 0;
+    how.counts = [&](std::exception_ptr const&) { return ++asked > 1; };
+    circuit_breaker of_a{a, "name", how};
+    EXPECT_THROW(or_two(a, of_a), broken);
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(or_two(a, of_a), 2);
+    EXPECT_EQ(asked, 2);
 }
 
 TEST_P(circuit_breaker_contract, is_opened_and_closed_by_hand) {
@@ -299,8 +358,8 @@ TEST_P(circuit_breaker_contract, needs_a_quorum_of_reporters_if_told_so) {
     auto how = plan();
     how.failure_threshold = 6;
     how.quorum_of_reporters = 2;
-    circuit_breaker of_a{a, "name", how};
-    circuit_breaker of_b{b, "name", how};
+    auto of_a = on("one", a, how);
+    auto of_b = on("other", b, how);
     EXPECT_EQ(call(b, of_b, true), "ok");
     for (int i = 0; i < 100; ++i) EXPECT_EQ(call(a, of_a, false), "fail");
     for (int i = 0; i < 2; ++i) EXPECT_EQ(call(b, of_b, false), "fail");
@@ -310,6 +369,28 @@ TEST_P(circuit_breaker_contract, needs_a_quorum_of_reporters_if_told_so) {
     EXPECT_EQ(call(b, of_b, false), "fail");
     flush(b, of_b);
     EXPECT_TRUE(becomes(of_a, circuit::open)) << "now two have seen their share of six";
+}
+
+TEST_P(circuit_breaker_contract, takes_all_of_one_machine_for_one_reporter) {
+    auto how = plan();
+    how.failure_threshold = 0;
+    how.failure_ratio = 0.5;
+    how.minimum_calls = 4;
+    how.quorum_of_reporters = 2;
+    auto of_a = on("one", a, how);
+    auto same = on("one", b, how);
+    auto good = on("one", b, how);
+    auto of_b = on("other", b, how);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(call(a, of_a, false), "fail");
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(call(b, same, false), "fail");
+    flush(a, of_a);
+    flush(b, same);
+    EXPECT_EQ(look(a, of_a).state, circuit::closed) << "both are on the bad one";
+    EXPECT_EQ(call(b, good, true), "ok");
+    flush(b, good);  // does not speak for the others there
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(call(b, of_b, false), "fail");
+    flush(b, of_b);
+    EXPECT_TRUE(becomes(of_a, circuit::open));
 }
 
 TEST_P(circuit_breaker_contract, that_the_server_forgot_is_closed_and_goes_on) {
@@ -376,6 +457,9 @@ TEST_P(circuit_breaker_contract, refuses_what_it_cannot_use) {
     EXPECT_EQ(reason([](auto& how) { how.sampling = 1ms; }), errc::invalid_argument);
     EXPECT_EQ(reason([](auto& how) { how.half_open_probes = 0; }), errc::invalid_argument);
     EXPECT_EQ(reason([](auto& how) { how.quorum_of_reporters = 0; }), errc::invalid_argument);
+    EXPECT_EQ(reason([](auto& how) { how.max_age = std::chrono::milliseconds::max(); }), errc::invalid_argument);
+    EXPECT_EQ(reason([](auto& how) { how.server_timeout = 24h + 1ms; }), errc::invalid_argument);
+    EXPECT_EQ(reason([](auto& how) { how.max_age = how.server_timeout = 24h; }), std::nullopt);
     circuit_breaker of_a{a, "name", plan()};
     EXPECT_EQ(ending_of([&] { open(a, of_a, 0ms); }).reason, errc::invalid_argument);
     server.must({"SET", "lockstep:{name}:breaker", "mine"});

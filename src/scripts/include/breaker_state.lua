@@ -2,7 +2,7 @@
 --   s  'closed' | 'open' | 'half_open'     n  version: grows with every change of s     t  since when, ms
 --   u  open: from when on it may be probed, ms; 0: held open by hand     d  how long that was to be, ms
 --   w  half open: how many probes have succeeded     p  probes under way, '<id> <end of its lease in ms> ' each
---   c0 to c9  '<number of the slice of time> <successes> <failures>'     f  reporters whose own counts are bad, '<session> <when, ms> ' each
+--   c0 to c9  '<number of the slice of time> <successes> <failures>'     f  reporters whose own counts are bad, '<session>@<host> <when, ms> '
 local call, key = redis.call, KEYS[1]
 local function refuse(what) return redis.error_reply('LOCKSTEP_ARGUMENT ' .. what) end
 local numbers = {}

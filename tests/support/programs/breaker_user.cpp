@@ -1,9 +1,11 @@
-// A process of a fleet behind a circuit breaker: `breaker_user <url> <name> <threshold> <recovery_ms> <probes> <reporters> <lease_ms>`. Says "ready" when
+// A process of a fleet behind a circuit breaker: `breaker_user <url> <name> <threshold> <recovery_ms> <probes> <reporters> <lease_ms> <host>`. Says "ready" when
 // it has heard of the state. Each line of input is answered by one line:
 //   ok, fail     makes a call that ends so      ok | fail | refused
 //   allow        asks for a permit and keeps it  call | probe | refused
 //   success, failure, drop   says so of it      said
 //   state        closed | open | half_open
+#include "support/on_host.hpp"
+
 #include <lockstep/circuit_breaker.hpp>
 
 #include <iostream>
@@ -14,6 +16,7 @@
 int main(int, char** arguments) {
     auto const number = [&](int i) { return std::stoi(arguments[i]); };
     lockstep::client client{{.url = arguments[1], .command_timeout = std::chrono::seconds{40}}};
+    lockstep::test::on_host const there{arguments[8]};
     lockstep::circuit_breaker breaker{client,
                                       arguments[2],
                                       {.failure_threshold = number(3),

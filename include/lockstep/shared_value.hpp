@@ -14,7 +14,8 @@
 /// `get` is linearizable: it sees every write that was answered before it began (on one server, and between failovers). A write whose reply was
 /// lost counts once: it is not repeated over what somebody else wrote meanwhile.
 ///
-/// A value without ttl stays until it is erased. The fence and the versions are remembered for `retention` after the value has ended.
+/// A value without ttl stays until it is erased. The largest fence is remembered for `retention` after the value has ended, and the server keeps
+/// the bytes of one that ended by its ttl as long as that; where no fence was ever given, for 2 minutes. Versions grow in any case: see the docs.
 ///
 /// Failure: `stale_fence_error`, `conversion_error` (what is there is no T), `unavailable_error`, `timeout_error` (from `update`: lost
 /// against others again and again), `cancelled_error` and `indeterminate_error` (from writes: it may have been written, once, at most 5 s later),

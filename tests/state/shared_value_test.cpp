@@ -151,7 +151,14 @@ TEST_P(shared_value_contract, ends_with_its_ttl_and_leaves_no_key_for_good) {
     auto const first = set(a, brief, "brief");
     EXPECT_TRUE(eventually([&] { return !get(b, of_b); }));
     EXPECT_FALSE(erase(a, brief));
-    EXPECT_TRUE(eventually([&] { return server.must({"EXISTS", key}).integer == 0; }));
+    auto const is_gone_soon = [&] {
+        auto const left = server.must({"PTTL", key}).integer;
+        EXPECT_GT(left, 100'000) << "as long as a call may be sent again, and longer";
+        EXPECT_LE(left, 120'040);
+        server.must({"PEXPIRE", key, "1"});
+        return eventually([&] { return server.must({"EXISTS", key}).integer == 0; });
+    };
+    EXPECT_TRUE(is_gone_soon());
     auto const second = set(a, brief, "longer", {.ttl = 1h});
     EXPECT_GT(second, first) << "also after all was forgotten";
     EXPECT_GT(server.must({"PTTL", key}).integer, 1000 * 3600);
@@ -159,7 +166,25 @@ TEST_P(shared_value_contract, ends_with_its_ttl_and_leaves_no_key_for_good) {
     EXPECT_EQ(server.must({"PTTL", key}).integer, -1);
     EXPECT_TRUE(erase(a, brief));
     EXPECT_FALSE(erase(a, brief));
-    EXPECT_TRUE(eventually([&] { return server.must({"EXISTS", key}).integer == 0; }));
+    EXPECT_TRUE(is_gone_soon());
+}
+
+TEST_P(shared_value_contract, leaves_its_bytes_for_long_only_where_a_fence_is_to_be_remembered) {
+    auto const stays = [&] { return server.must({"PTTL", key}).integer; };
+    auto constexpr minute = 60'000;
+    auto constexpr day = 86'400'000;
+    set(a, of_a, "brief", {.ttl = 1min});
+    EXPECT_LE(stays(), 3 * minute);
+    set(a, of_a, "guarded", {.ttl = 1min, .fence = 5});
+    EXPECT_GT(stays(), day);
+    set(a, of_a, "not guarded any more", {.ttl = 1min});
+    EXPECT_GT(stays(), day) << "the fence is still known";
+    server.must({"DEL", key});
+    set(a, of_a, "one");
+    text brief{a, "name", {.ttl = 1h}};
+    EXPECT_TRUE(erase(a, brief));
+    EXPECT_GT(stays(), day - minute) << "versions";
+    EXPECT_LE(stays(), day) << "what is erased has no ttl";
 }
 
 TEST_P(shared_value_contract, tells_those_who_watch) {
@@ -300,6 +325,23 @@ TEST_F(shared_value_faults, a_write_that_is_sent_again_does_not_overwrite_a_newe
     EXPECT_EQ(writing.get(), mine) << "it is answered as it was before";
     EXPECT_EQ(here.get()->value, "newer");
     EXPECT_EQ(here.get()->version, newer);
+}
+
+TEST_F(shared_value_faults, an_erase_that_is_sent_again_does_not_erase_a_newer_one_however_short_the_retention) {
+    text brief{far, "name", {.retention = 1ms}};
+    here.set("first");
+    brief.exists();  // connected
+    proxy.hold(direction::to_client);
+    begun erasing{brief.async_erase()};
+    ASSERT_TRUE(eventually([&] { return !here.exists(); }));
+    auto const until = now_ms() + 20;
+    EXPECT_TRUE(eventually([&] { return now_ms() > until; })) << "the retention is over";
+    here.set("newer");
+    proxy.cut();
+    proxy.heal();
+    EXPECT_TRUE(erasing.get());
+    ASSERT_TRUE(here.exists());
+    EXPECT_EQ(here.get()->value, "newer");
 }
 
 TEST_F(shared_value_faults, each_of_many_updates_counts_once_though_replies_are_lost) {

@@ -22,7 +22,7 @@ namespace lockstep {
 
 struct shared_map_options {
     std::chrono::milliseconds ttl{0};                 ///< the whole map is gone when it was not changed for so long; 0: it stays
-    std::chrono::milliseconds retention{86'400'000};  ///< how long the fence and the versions are remembered after its fields are gone
+    std::chrono::milliseconds retention{86'400'000};  ///< how long the fence and the versions are remembered after its fields are gone, 2 min at least
 };
 
 namespace detail {

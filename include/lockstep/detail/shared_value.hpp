@@ -20,7 +20,7 @@ namespace lockstep {
 
 struct shared_value_options {
     std::chrono::milliseconds ttl{0};                 ///< of values that are set without one; 0: they stay
-    std::chrono::milliseconds retention{86'400'000};  ///< how long the fence and the versions are remembered after the value has ended
+    std::chrono::milliseconds retention{86'400'000};  ///< how long the fence is remembered after the value has ended, 2 min at least
 };
 
 namespace detail {

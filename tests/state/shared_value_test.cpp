@@ -5,6 +5,8 @@
 
 #include "state_support.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <future>
 #include <stop_token>
@@ -411,6 +413,25 @@ TEST_F(shared_value_faults, many_short_lived_writers_leave_bounded_memory) {
     auto const fields = server.must({"HLEN", key}).integer;
     EXPECT_LE(fields, 3 + 2 + 2 * 20);
 }
+
+#ifndef LOCKSTEP_SANITIZE  // which allocates by itself
+
+TEST_F(shared_value_faults, nothing_is_left_of_a_watch_that_has_ended) {
+    here.set("x");
+    auto const watch_and_wait = [&](int times) {
+        for (int i = 0; i < times; ++i) {
+            here.watch([](text::result const&) {}).stop();
+            EXPECT_TRUE(here.wait_newer(0, 10s));
+        }
+    };
+    watch_and_wait(100);
+    auto const before = ::mallinfo2().uordblks;
+    watch_and_wait(2'000);
+    // 100 bytes for each would be more.
+    EXPECT_TRUE(eventually([&] { return ::mallinfo2().uordblks < before + 400'000; })) << ::mallinfo2().uordblks - before;
+}
+
+#endif
 
 TEST(shared_value_with_sentinel, is_there_after_a_failover_with_a_larger_version) {
     sentinel_group group{{.replicas = 1}};

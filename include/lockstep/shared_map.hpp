@@ -87,8 +87,9 @@ public:
     task<std::uint64_t> async_clear(write_options how = {}) { return before(raw_.clear(how)); }
 
     /// Calls the handler with each field that is there now, and then with each that changes (nothing: erased), by push, on the client's I/O
-    /// thread: keep it short, never block there. A field's versions grow from call to call; of changes that follow fast, or while the
-    /// connection was lost, only the latest may be told. That a ttl ran out is not told. In force on return; ends with what is returned.
+    /// thread: keep it short, never block there. A field's versions grow from call to call, except after a failover that lost the last writes: then it
+    /// hears of what is left. Of changes that follow fast, or while the connection was lost, only the latest may be told; that the map's ttl ran out,
+    /// only after the next change. In force on return; ends with what is returned.
     watching watch(std::function<void(std::string const&, result const&)> handler) const { return wait(async_watch(std::move(handler)), {}); }
     task<watching> async_watch(std::function<void(std::string const&, result const&)> handler) const {
         if (!handler) return raw_.watch({});

@@ -103,8 +103,9 @@ public:
     task<versioned<T>> async_wait_newer(std::uint64_t version) const { return surely(raw_.wait_newer(version, std::nullopt)); }
 
     /// Calls the handler with what is there now, and then with what it is after changes (nothing: it was erased), by push, on the client's I/O
-    /// thread: keep it short, never block there. Versions grow from call to call; when changes follow fast or the connection was lost, the
-    /// handler hears of the latest only. That a ttl ran out is not told. In force on return; ends with what is returned.
+    /// thread: keep it short, never block there. Versions grow from call to call, except after a failover that lost the last writes: then it hears of
+    /// what is left. When changes follow fast or the connection was lost, it hears of the latest only; that a ttl ran out, when it looks next, which
+    /// it does once a minute. In force on return; ends with what is returned.
     watching watch(std::function<void(result const&)> handler) const { return raw_.require_blocking(), sync_wait(async_watch(std::move(handler))); }
     task<watching> async_watch(std::function<void(result const&)> handler) const {
         if (!handler) return raw_.watch({});

@@ -115,9 +115,11 @@ private:
     struct known {
         std::uint64_t version = 0;
         bool is_there = true;
+        std::uint64_t since = 0;  ///< what `heard_` was when it was told
     };
 
     void heard(std::string_view payload) noexcept override {
+        ++heard_;
         std::uint64_t version = 0;
         std::size_t length = 0;
         auto const end = payload.data() + payload.size();
@@ -136,39 +138,46 @@ private:
         // An unchanged map is not read again.
         auto asking = run_look(self->at_, "version", {});
         auto const now = co_await std::move(asking);
-        if (self->begun_ && now.version <= self->seen_) {
+        auto const asked = self->heard_;
+        if (asked == self->looked_ && now.version == self->seen_) {
             self->forget_erased();
             co_return;
         }
         auto looking = run_look(self->at_, "all", {});
         auto const found = co_await std::move(looking);
-        self->compare(found);
+        self->compare(found, asked);
     }
 
-    void compare(picture const& found) noexcept {
-        begun_ = true;
-        seen_ = std::max(seen_, found.version);
-        for (auto const& [field, value] : found.all) tell(field, value.version, value);
+    void compare(picture const& found, std::uint64_t asked) noexcept {
+        looked_ = asked;
+        seen_ = found.version;
+        for (auto const& [field, value] : found.all) tell(field, value.version, value, asked);
         std::vector<std::string> gone;
         for (auto const& [field, one] : known_) {
-            // What was heard of since the look is younger than it.
-            if (one.is_there && one.version <= found.version && !found.all.contains(field)) gone.push_back(field);
+            // What was heard of since the look may be younger than it.
+            if (one.is_there && (one.since <= asked || one.version <= found.version) && !found.all.contains(field)) gone.push_back(field);
         }
-        for (auto& field : gone) tell(std::move(field), found.version, std::nullopt);
+        for (auto& field : gone) tell(std::move(field), found.version, std::nullopt, asked);
         forget_erased();
     }
     void forget_erased() noexcept {
         std::erase_if(known_, [](auto const& one) { return !one.second.is_there; });
     }
 
-    void tell(std::string field, std::uint64_t version, std::optional<raw_value> const& now) noexcept {
+    /// `asked`: what `heard_` was when it was asked for; 0: it was pushed.
+    void tell(std::string field, std::uint64_t version, std::optional<raw_value> const& now, std::uint64_t asked = 0) noexcept {
         auto const found = known_.find(field);
-        // An erased field has no later version than the look that did not find it.
-        if (found != known_.end() && (version < found->second.version || (version == found->second.version && now))) return;
+        if (found != known_.end()) {
+            auto const& last = found->second;
+            // A look that was asked for after it was told is what is there, also with a smaller version: a server took over that does not have the
+            // last writes. An erased field has no later version than the look that did not find it.
+            bool const is_older = last.since > asked && version < last.version;
+            if (is_older || (version == last.version && now)) return;
+        }
         bool const was_there = found != known_.end() && found->second.is_there;
         // Erased ones are remembered as long as a look that may still show them is under way.
         if (now || is_looking()) {
-            known_.insert_or_assign(field, known{version, now.has_value()});
+            known_.insert_or_assign(field, known{version, now.has_value(), heard_});
         } else {
             known_.erase(field);
         }
@@ -178,8 +187,9 @@ private:
     state at_;
     handler handler_;
     std::map<std::string, known, std::less<>> known_;
-    std::uint64_t seen_ = 0;
-    bool begun_ = false;
+    std::uint64_t heard_ = 1;   ///< how many messages, and one
+    std::uint64_t looked_ = 0;  ///< what that was at the last look; 0: there was none
+    std::uint64_t seen_ = 0;    ///< the map's version then
 };
 
 }  // namespace

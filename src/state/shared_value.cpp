@@ -141,21 +141,39 @@ private:
     task<void> look_once() override { return read(std::static_pointer_cast<value_watch>(shared_from_this())); }
 
     static task<void> read(std::shared_ptr<value_watch> self) {
+        auto const before = self->told_;
         auto asking = self->at_->run(scripts::value_read, {});
         auto const said = co_await std::move(asking);
-        self->tell(read_answer(*self->at_, said));
+        auto const seen = read_answer(*self->at_, said);
+        if (self->told_ == before) {
+            self->tell_latest(seen);
+        } else {
+            self->tell(seen);
+        }
     }
 
     void tell(reading const& what) noexcept {
-        if (std::exchange(begun_, true) && what.version <= last_) return;
+        if (told_ == 0 || what.version > last_) show(what);
+    }
+    /// What was asked for after all that was told is what is there, also with a smaller version: a server took over that does not have the last writes.
+    void tell_latest(reading const& what) noexcept {
+        bool const is_other = what.now.has_value() != is_there_ || (is_there_ && what.version != last_);
+        if (is_other) return show(what);
+        tell(what);
         last_ = what.version;
+    }
+    void show(reading const& what) noexcept {
+        ++told_;
+        last_ = what.version;
+        is_there_ = what.now.has_value();
         guarded([&] { handler_(what.now); });
     }
 
     state at_;
     handler handler_;
+    std::uint64_t told_ = 0;  ///< how often
     std::uint64_t last_ = 0;
-    bool begun_ = false;
+    bool is_there_ = false;
 };
 
 // ---- waiting

@@ -214,5 +214,27 @@ TEST_F(shared_map_faults, who_watches_hears_of_what_happened_while_it_was_cut_of
     EXPECT_THAT(latest, testing::UnorderedElementsAre("goes gone", "changes=4", "comes=5"));
 }
 
+TEST_F(shared_map_faults, who_watches_is_told_what_is_there_when_a_server_takes_over_that_does_not_have_the_last_writes) {
+    here.set_all({{"stays", 1}, {"changes", 2}, {"goes", 3}});
+    auto const fields = server.must({"DUMP", key}).text;
+    auto const about = server.must({"DUMP", key + ":about"}).text;
+    told<std::string> heard;
+    auto const watching = there.watch([&](std::string const& field, numbers::result const& now) {
+        heard.add(field + (now ? "=" + std::to_string(**now) : std::string{" gone"}));
+    });
+    here.set("changes", 4);
+    here.erase("goes");
+    here.set("comes", 5);
+    ASSERT_TRUE(eventually([&] { return heard.last() == "comes=5"; }));
+    auto const count = heard.size();
+    server.must({"RESTORE", key, "0", fields, "REPLACE"});
+    server.must({"RESTORE", key + ":about", "0", about, "REPLACE"});
+    proxy.cut();
+    ASSERT_TRUE(eventually([&] { return heard.size() >= count + 3; }));
+    auto latest = heard.all();
+    latest.erase(latest.begin(), latest.begin() + static_cast<std::ptrdiff_t>(count));
+    EXPECT_THAT(latest, testing::UnorderedElementsAre("changes=2", "goes=3", "comes gone"));
+}
+
 }  // namespace
 }  // namespace lockstep::test

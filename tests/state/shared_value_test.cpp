@@ -384,6 +384,30 @@ TEST_F(shared_value_faults, who_watches_hears_of_what_happened_while_it_was_cut_
     EXPECT_TRUE(eventually([&] { return heard.last() == "latest"; }));
 }
 
+TEST_F(shared_value_faults, who_watches_is_told_what_is_there_when_a_server_takes_over_that_does_not_have_the_last_write) {
+    here.set("kept");
+    auto const before = server.must({"DUMP", key}).text;
+    here.set("lost");
+    told<std::string> heard;
+    auto const watching = there.watch([&](text::result const& now) { heard.add(now ? now->value : "(none)"); });
+    EXPECT_EQ(heard.last(), "lost");
+    server.must({"RESTORE", key, "0", before, "REPLACE"});
+    proxy.cut();
+    EXPECT_TRUE(eventually([&] { return heard.last() == "kept"; }));
+    server.must({"DEL", key});
+    proxy.cut();
+    EXPECT_TRUE(eventually([&] { return heard.last() == "(none)"; }));
+    auto const count = heard.size();
+    proxy.cut();
+    here.set("next");
+    EXPECT_TRUE(eventually([&] { return heard.last() == "next"; }));
+    EXPECT_EQ(heard.size(), count + 1) << "once";
+    here.set("brief", {.ttl = 1ms});
+    EXPECT_TRUE(eventually([&] { return heard.last() == "brief" && !here.exists(); }));
+    proxy.cut();
+    EXPECT_TRUE(eventually([&] { return heard.last() == "(none)"; })) << "that it has ended is told when it looks";
+}
+
 TEST_F(shared_value_faults, who_waits_for_a_newer_one_gets_it_though_it_was_cut_off_when_it_came) {
     auto const first = here.set("before");
     begun waiting{there.async_wait_newer(first)};

@@ -75,7 +75,7 @@ public:
         raw_.require_blocking();
         for (detail::update_attempts attempts{raw_};; attempts.pause(token)) {
             auto const found = get(token);
-            auto next = wanted(change, found);
+            auto next = detail::apply_change<T>(change, found);
             if (!next) return found;
             if (auto const made = compare_and_set(found ? found->version : 0, *next, how, token)) return versioned<T>{*std::move(next), *made};
         }
@@ -126,18 +126,12 @@ private:
         co_return versioned<T>{Codec::decode(found->bytes), found->version};
     }
     template <class F>
-    static std::optional<T> wanted(F& change, result const& found) {
-        std::optional<T> now;
-        if (found) now = found->value;
-        return change(std::as_const(now));
-    }
-    template <class F>
     static task<result> update_in_turns(detail::raw_shared_value raw, F change, write_options how) {
         detail::update_attempts attempts{raw};
         while (true) {
             auto reading = decoded(raw.read());
             auto const found = co_await std::move(reading);
-            auto next = wanted(change, found);
+            auto next = detail::apply_change<T>(change, found);
             if (!next) co_return found;
             auto writing = raw.compare_and_set(found ? found->version : 0, Codec::encode(*next), how);
             auto const made = co_await std::move(writing);

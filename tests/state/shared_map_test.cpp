@@ -3,6 +3,9 @@
 
 #include "state_support.hpp"
 
+#include <future>
+#include <stop_token>
+
 namespace lockstep::test {
 namespace {
 
@@ -48,6 +51,25 @@ protected:
             by, [&] { return which.size(); }, [&] { return which.async_size(); });
     }
 
+    template <class F>
+    numbers::result update(client& by, numbers& which, std::string const& field, F change, write_options how = {}) {
+        return run(
+            by, [&] { return which.update(field, change, how); }, [&] { return which.async_update(field, change, how); });
+    }
+    numbers::result wait_newer(client& by, numbers& which, std::string const& field, std::uint64_t version, std::chrono::milliseconds time) {
+        return run(
+            by, [&] { return which.wait_newer(field, version, time); }, [&] { return which.async_wait_newer(field, version, time); });
+    }
+    versioned<int> wait_newer(client& by, numbers& which, std::string const& field, std::uint64_t version) {
+        return run(
+            by, [&] { return which.wait_newer(field, version); }, [&] { return which.async_wait_newer(field, version); });
+    }
+    /// How many listen for its changes, at the server.
+    std::int64_t listeners() {
+        auto const by = [&](char const* word) { return server.must({"PUBSUB", word, key}).elements.at(1).integer; };
+        return by("NUMSUB") + by("SHARDNUMSUB");
+    }
+
     numbers of_a{a, "name"};
     numbers of_b{b, "name"};
 };
@@ -91,6 +113,64 @@ TEST_P(shared_map_contract, changes_a_field_only_when_it_is_that_version) {
     EXPECT_TRUE(all(b, of_b).empty());
     EXPECT_EQ(server.must({"EXISTS", key}).integer, 0);
     EXPECT_GT(server.must({"PTTL", key + ":about"}).integer, 0) << "versions are remembered, not for good";
+}
+
+TEST_P(shared_map_contract, has_fields_that_many_update_without_losing_one) {
+    auto const add = [](std::optional<int> const& now) { return now.value_or(0) + 1; };
+    std::vector<begun<numbers::result>> updates;
+    for (int i = 0; i < 10; ++i) {
+        updates.emplace_back(of_a.async_update("x", add));
+        updates.emplace_back(of_b.async_update("x", add));
+        updates.emplace_back(of_b.async_update("y", add));
+    }
+    for (int i = 0; i < 5; ++i) update(a, of_a, "x", add);
+    for (auto& one : updates) EXPECT_TRUE(one.get());
+    EXPECT_EQ(all(b, of_b), (content{{"x", 25}, {"y", 10}}));
+    auto const made = update(a, of_a, "x", add, {.fence = 5});
+    EXPECT_EQ(made->value, 26);
+    EXPECT_EQ(made->version, get(b, of_b, "x")->version);
+    EXPECT_EQ(ending_of([&] { update(b, of_b, "y", add, {.fence = 4}); }).reason, errc::stale_fence);
+    auto const none = [](std::optional<int> const&) { return std::optional<int>{}; };
+    EXPECT_EQ(update(a, of_a, "x", none)->version, made->version) << "left as it is";
+    EXPECT_FALSE(update(a, of_a, "absent", none));
+    auto const throws = [](std::optional<int> const&) -> int { throw std::runtime_error("no"); };
+    EXPECT_THROW(update(a, of_a, "x", throws), std::runtime_error);
+    EXPECT_EQ(size(a, of_a), 2U);
+}
+
+TEST_P(shared_map_contract, has_a_field_waited_for_until_there_is_a_newer_one) {
+    EXPECT_FALSE(wait_newer(b, of_b, "x", 0, 0ms));
+    auto const first = set(a, of_a, "x", 1);
+    EXPECT_EQ(wait_newer(b, of_b, "x", 0, 0ms)->value, 1);
+    EXPECT_EQ(wait_newer(b, of_b, "x", 0).version, first) << "one that is there is newer than none";
+    EXPECT_FALSE(wait_newer(b, of_b, "x", first, 0ms));
+    auto const other = set(a, of_a, "y", 1);
+    EXPECT_FALSE(wait_newer(b, of_b, "x", first, 50ms)) << "nobody wrote this field";
+    EXPECT_EQ(wait_newer(b, of_b, "y", first, 20s)->version, other);
+
+    auto waiting = std::async(std::launch::async, [&] { return wait_newer(b, of_b, "x", first); });
+    EXPECT_TRUE(eventually([&] { return listeners() > 0; }));
+    set(a, of_a, "y", 2);
+    erase(a, of_a, "x");
+    auto const second = set(a, of_a, "x", 2);
+    EXPECT_EQ(waiting.get().version, second) << "an erased field has none";
+
+    auto waiting_for_long = std::async(std::launch::async, [&] { return wait_newer(b, of_b, "f7", 0, std::chrono::milliseconds::max()); });
+    EXPECT_TRUE(eventually([&] { return listeners() > 0; }));
+    content many;
+    for (int i = 0; i < 100; ++i) many["f" + std::to_string(i)] = i;
+    set_all(a, of_a, many);
+    EXPECT_EQ(waiting_for_long.get()->value, 7) << "too many for pushes, so it looks";
+    EXPECT_TRUE(eventually([&] { return listeners() == 0; })) << "nobody listens any more";
+}
+
+TEST_P(shared_map_contract, has_a_field_waited_for_no_longer_than_wanted) {
+    std::stop_source stop;
+    auto waiting = std::async(std::launch::async, [&] { return ending_of([&] { static_cast<void>(of_b.wait_newer("x", 0, stop.get_token())); }).reason; });
+    EXPECT_TRUE(eventually([&] { return listeners() > 0; }));
+    stop.request_stop();
+    EXPECT_EQ(waiting.get(), errc::cancelled);
+    EXPECT_TRUE(eventually([&] { return listeners() == 0; }));
 }
 
 TEST_P(shared_map_contract, refuses_a_stale_fence_for_any_field_also_after_all_are_gone) {
@@ -212,6 +292,29 @@ TEST_F(shared_map_faults, who_watches_hears_of_what_happened_while_it_was_cut_of
     auto latest = heard.all();
     latest.erase(latest.begin(), latest.begin() + 3);
     EXPECT_THAT(latest, testing::UnorderedElementsAre("goes gone", "changes=4", "comes=5"));
+}
+
+TEST_F(shared_map_faults, who_waits_for_a_newer_one_gets_it_though_it_was_cut_off_when_it_came) {
+    auto const first = here.set("x", 1);
+    begun waiting{there.async_wait_newer("x", first)};
+    ASSERT_TRUE(eventually([&] { return server.must({"PUBSUB", "NUMSUB", key}).elements.at(1).integer == 1; }));
+    proxy.refuse();
+    proxy.cut();
+    here.set("x", 2);
+    proxy.heal();
+    EXPECT_EQ(waiting.get().value, 2);
+}
+
+TEST_F(shared_map_faults, each_of_many_updates_counts_once_though_replies_are_lost) {
+    there.set("x", 0);
+    int calls = 0;
+    auto const add = [&](std::optional<int> const& now) {
+        if (++calls % 3 == 0) proxy.drop_replies(1);  // of the write that follows
+        return now.value_or(0) + 1;
+    };
+    for (int i = 0; i < 30; ++i) there.update("x", add);
+    EXPECT_EQ(proxy.counters().struck, 10U);
+    EXPECT_EQ(here.get("x")->value, 30);
 }
 
 TEST_F(shared_map_faults, who_watches_is_told_what_is_there_when_a_server_takes_over_that_does_not_have_the_last_writes) {

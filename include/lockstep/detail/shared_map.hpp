@@ -51,9 +51,12 @@ public:
     task<outcome> clear(write_options how) const;
     task<std::uint64_t> size() const;
     task<watching> watch(std::function<void(std::string const&, std::optional<raw_value> const&)> handler) const;
+    /// Without a time: never nothing.
+    task<std::optional<raw_value>> wait_newer(std::string field, std::uint64_t version, std::optional<std::chrono::milliseconds> time) const;
     void require_blocking() const;
 
 private:
+    friend class update_attempts;
     std::shared_ptr<shared_map_state const> state_;
 };
 

@@ -15,6 +15,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 
@@ -26,6 +27,8 @@ struct shared_value_options {
 namespace detail {
 
 class shared_value_state;
+class raw_shared_map;
+class state_object;
 
 struct raw_value {
     std::string bytes;
@@ -54,7 +57,8 @@ private:
 /// Between the attempts of an update that lost against others: a pause that grows, of a random length.
 class update_attempts {
 public:
-    explicit update_attempts(raw_shared_value const& of) noexcept : state_(of.state_) {}
+    explicit update_attempts(raw_shared_value const& of) noexcept;
+    explicit update_attempts(raw_shared_map const& of) noexcept;
     /// Throws `timeout_error` after too many, `cancelled_error` when a stop is requested.
     void pause(std::stop_token token);
     task<void> async_pause();
@@ -62,9 +66,17 @@ public:
 private:
     std::chrono::milliseconds next();
 
-    std::shared_ptr<shared_value_state const> state_;
+    std::shared_ptr<state_object const> what_;
     int lost_ = 0;
 };
+
+/// What an update's `change` makes of what is there. Nothing: it is to be left as it is.
+template <class T, class F>
+std::optional<T> apply_change(F& change, std::optional<versioned<T>> const& found) {
+    std::optional<T> now;
+    if (found) now = found->value;
+    return change(std::as_const(now));
+}
 
 }  // namespace detail
 }  // namespace lockstep

@@ -46,7 +46,7 @@ struct leaderboard_options {
     leaderboard_order order = leaderboard_order::highest_first;
     leaderboard_ties ties = leaderboard_ties::by_member;
     leaderboard_period period = leaderboard_period::all_time;
-    std::chrono::milliseconds retention{30LL * 86'400'000};  ///< how long the board of a period stays after its end
+    std::chrono::milliseconds retention{30LL * 86'400'000};  ///< how long the board of a period stays after its end, 2 min at least
 };
 
 struct standing {

@@ -5,6 +5,8 @@
 ///     lockstep::shared_map<int> stock{client, "stock"};
 ///     stock.set("apples", 12);
 ///     if (auto apples = stock.get("apples")) stock.compare_and_set("apples", apples->version, apples->value - 1);
+///     stock.update("apples", [](std::optional<int> const& now) { return now.value_or(0) + 1; });
+///     auto more = stock.wait_newer("apples", stock.get("apples")->version, 1min);          // nothing: they were not changed
 ///     stock.set_all({{"pears", 3}, {"plums", 7}});                   // in one step
 ///     for (auto const& [name, count] : stock.all()) std::cout << name << ": " << *count << '\n';
 ///     auto watch = stock.watch([](std::string const& name, auto const& now) { ... });
@@ -20,6 +22,7 @@
 #include <lockstep/versioned.hpp>
 #include <lockstep/watching.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -79,6 +82,24 @@ public:
         return version_if(raw_.change(one(field, Codec::encode(value), version), how));
     }
 
+    /// Reads the field, calls `change` with what is there (a `std::optional<T> const&`) and writes the T that it returns; again if somebody was faster. A
+    /// `change` that returns a `std::optional<T>` may return nothing: then nothing is written. Returns what is there afterwards.
+    /// The blocking form calls it on this thread, the other on the client's I/O thread, where it must not block.
+    template <class F>
+    result update(std::string_view field, F change, write_options how = {}, std::stop_token token = {}) {
+        raw_.require_blocking();
+        for (detail::update_attempts attempts{raw_};; attempts.pause(token)) {
+            auto const found = get(field, token);
+            auto next = detail::apply_change<T>(change, found);
+            if (!next) return found;
+            if (auto const made = compare_and_set(field, found ? found->version : 0, *next, how, token)) return versioned<T>{*std::move(next), *made};
+        }
+    }
+    template <class F>
+    task<result> async_update(std::string_view field, F change, write_options how = {}) {
+        return update_in_turns(raw_, std::string{field}, std::move(change), how);
+    }
+
     /// False: there was none.
     bool erase(std::string_view field, write_options how = {}, std::stop_token token = {}) { return wait(async_erase(field, how), std::move(token)); }
     task<bool> async_erase(std::string_view field, write_options how = {}) { return was_there(raw_.change(one(field, std::nullopt, std::nullopt), how)); }
@@ -86,9 +107,25 @@ public:
     std::uint64_t clear(write_options how = {}, std::stop_token token = {}) { return wait(async_clear(how), std::move(token)); }
     task<std::uint64_t> async_clear(write_options how = {}) { return before(raw_.clear(how)); }
 
+    /// Waits, by push, until the field has a value with a larger version than this one; at once if it has. An erased field has none. 0: any.
+    /// Nothing: none came in that time. To wait for a change of any field: `watch`.
+    result wait_newer(std::string_view field, std::uint64_t version, std::chrono::milliseconds time, std::stop_token token = {}) const {
+        return wait(async_wait_newer(field, version, time), std::move(token));
+    }
+    task<result> async_wait_newer(std::string_view field, std::uint64_t version, std::chrono::milliseconds time) const {
+        return decoded(raw_.wait_newer(std::string{field}, version, time));
+    }
+    versioned<T> wait_newer(std::string_view field, std::uint64_t version, std::stop_token token = {}) const {
+        return wait(async_wait_newer(field, version), std::move(token));
+    }
+    task<versioned<T>> async_wait_newer(std::string_view field, std::uint64_t version) const {
+        return surely(raw_.wait_newer(std::string{field}, version, std::nullopt));
+    }
+
     /// Calls the handler with each field that is there now, and then with each that changes (nothing: erased), by push, on the client's I/O
-    /// thread: keep it short, never block there. A field's versions grow from call to call; of changes that follow fast, or while the
-    /// connection was lost, only the latest may be told. That a ttl ran out is not told. In force on return; ends with what is returned.
+    /// thread: keep it short, never block there. A field's versions grow from call to call, except after a failover that lost the last writes: then it
+    /// hears of what is left. Of changes that follow fast, or while the connection was lost, only the latest may be told; that the map's ttl ran out,
+    /// only after the next change. In force on return; ends with what is returned.
     watching watch(std::function<void(std::string const&, result const&)> handler) const { return wait(async_watch(std::move(handler)), {}); }
     task<watching> async_watch(std::function<void(std::string const&, result const&)> handler) const {
         if (!handler) return raw_.watch({});
@@ -123,6 +160,30 @@ private:
         if (found.empty()) co_return std::nullopt;
         auto const& one = found.begin()->second;
         co_return versioned<T>{Codec::decode(one.bytes), one.version};
+    }
+    static task<result> decoded(task<std::optional<detail::raw_value>> waiting) {
+        auto const found = co_await std::move(waiting);
+        if (!found) co_return std::nullopt;
+        co_return versioned<T>{Codec::decode(found->bytes), found->version};
+    }
+    static task<versioned<T>> surely(task<std::optional<detail::raw_value>> waiting) {
+        auto const found = co_await std::move(waiting);
+        co_return versioned<T>{Codec::decode(found->bytes), found->version};
+    }
+    template <class F>
+    static task<result> update_in_turns(detail::raw_shared_map raw, std::string field, F change, write_options how) {
+        detail::update_attempts attempts{raw};
+        while (true) {
+            auto reading = only(raw.read(std::vector{field}));
+            auto const found = co_await std::move(reading);
+            auto next = detail::apply_change<T>(change, found);
+            if (!next) co_return found;
+            auto writing = version_if(raw.change(one(field, Codec::encode(*next), found ? found->version : 0), how));
+            auto const made = co_await std::move(writing);
+            if (made) co_return versioned<T>{*std::move(next), *made};
+            auto pausing = attempts.async_pause();
+            co_await std::move(pausing);
+        }
     }
     static task<std::uint64_t> version(task<raw_outcome> changing) {
         auto const made = co_await std::move(changing);

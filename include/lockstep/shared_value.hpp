@@ -14,7 +14,8 @@
 /// `get` is linearizable: it sees every write that was answered before it began (on one server, and between failovers). A write whose reply was
 /// lost counts once: it is not repeated over what somebody else wrote meanwhile.
 ///
-/// A value without ttl stays until it is erased. The fence and the versions are remembered for `retention` after the value has ended.
+/// A value without ttl stays until it is erased. The largest fence is remembered for `retention` after the value has ended, and the server keeps
+/// the bytes of one that ended by its ttl as long as that; where no fence was ever given, for 2 minutes. Versions grow in any case: see the docs.
 ///
 /// Failure: `stale_fence_error`, `conversion_error` (what is there is no T), `unavailable_error`, `timeout_error` (from `update`: lost
 /// against others again and again), `cancelled_error` and `indeterminate_error` (from writes: it may have been written, once, at most 5 s later),
@@ -74,7 +75,7 @@ public:
         raw_.require_blocking();
         for (detail::update_attempts attempts{raw_};; attempts.pause(token)) {
             auto const found = get(token);
-            auto next = wanted(change, found);
+            auto next = detail::apply_change<T>(change, found);
             if (!next) return found;
             if (auto const made = compare_and_set(found ? found->version : 0, *next, how, token)) return versioned<T>{*std::move(next), *made};
         }
@@ -102,8 +103,9 @@ public:
     task<versioned<T>> async_wait_newer(std::uint64_t version) const { return surely(raw_.wait_newer(version, std::nullopt)); }
 
     /// Calls the handler with what is there now, and then with what it is after changes (nothing: it was erased), by push, on the client's I/O
-    /// thread: keep it short, never block there. Versions grow from call to call; when changes follow fast or the connection was lost, the
-    /// handler hears of the latest only. That a ttl ran out is not told. In force on return; ends with what is returned.
+    /// thread: keep it short, never block there. Versions grow from call to call, except after a failover that lost the last writes: then it hears of
+    /// what is left. When changes follow fast or the connection was lost, it hears of the latest only; that a ttl ran out, when it looks next, which
+    /// it does once a minute. In force on return; ends with what is returned.
     watching watch(std::function<void(result const&)> handler) const { return raw_.require_blocking(), sync_wait(async_watch(std::move(handler))); }
     task<watching> async_watch(std::function<void(result const&)> handler) const {
         if (!handler) return raw_.watch({});
@@ -124,18 +126,12 @@ private:
         co_return versioned<T>{Codec::decode(found->bytes), found->version};
     }
     template <class F>
-    static std::optional<T> wanted(F& change, result const& found) {
-        std::optional<T> now;
-        if (found) now = found->value;
-        return change(std::as_const(now));
-    }
-    template <class F>
     static task<result> update_in_turns(detail::raw_shared_value raw, F change, write_options how) {
         detail::update_attempts attempts{raw};
         while (true) {
             auto reading = decoded(raw.read());
             auto const found = co_await std::move(reading);
-            auto next = wanted(change, found);
+            auto next = detail::apply_change<T>(change, found);
             if (!next) co_return found;
             auto writing = raw.compare_and_set(found ? found->version : 0, Codec::encode(*next), how);
             auto const made = co_await std::move(writing);

@@ -1,10 +1,11 @@
 --[[ value_change: set or erase a shared value, if it is as expected and no larger fence was seen.
   KEYS[1]  value        hash: v format, n the largest version, d the bytes (none: no value), e when they end in ms (none: never), f the
-                        largest fence; and what once.lua keeps. It outlives its value, for the fence and the versions.
+                        largest fence; and what once.lua keeps. It outlives its value: by the retention if it was erased or has a fence,
+                        otherwise by two minutes.
   ARGV[1]  session      as in broadcast_set
   ARGV[2]  sequence     as in broadcast_set
   ARGV[3]  deadline_ms  the server's time after which this must not run any more
-  ARGV[4]  rules        '<retention ms> <PUBLISH or SPUBLISH>': who watches hears, on the channel KEYS[1], '<version> =<bytes>', '<version> -'
+  ARGV[4]  rules        '<retention ms, two minutes at least> <PUBLISH or SPUBLISH>': who watches hears, on the channel KEYS[1], '<version> =<bytes>', '<version> -'
                         (erased) or '<version> ?' (too large: look)
   ARGV[5]  what         'set' | 'erase'
   ARGV[6]  bytes        of the value
@@ -54,7 +55,9 @@ elseif was[3] then
     del[#del + 1] = 'e'
 end
 remember(was[5], was[6], was[7], number .. (there and ' 1' or ' 0'))
-write((not is_set or ttl > 0) and ttl + retention)
+-- Bytes can't go before the hash does: with a ttl they stay for long only where there is a fence to remember.
+local for_long = not is_set or fence > 0 or was[4]
+write((not is_set or ttl > 0) and (is_set and ttl or 0) + (for_long and retention or memory))
 local news = not is_set and ' -' or #ARGV[6] <= 16384 and ' =' .. ARGV[6] or ' ?'
 redis.pcall(publish, key, number .. news)
 return {'changed', version, now, there and 1 or 0}

@@ -1,6 +1,7 @@
 #include <lockstep/shared_map.hpp>
 
 #include "scripts/all.hpp"
+#include "state/newer.hpp"
 #include "state/state_object.hpp"
 #include "state/watching.hpp"
 
@@ -106,6 +107,26 @@ void check(shared_map_state const& at, write_options const& how) {
 
 // ---- watching
 
+struct news {
+    std::string field;
+    std::uint64_t version = 0;
+    std::optional<raw_value> now{};
+};
+
+/// What map_change tells those who watch. Nothing: that they are to look.
+std::optional<news> parse_news(std::string_view payload) {
+    news made;
+    std::size_t length = 0;
+    auto const end = payload.data() + payload.size();
+    auto const [rest, problem] = std::from_chars(payload.data(), end, made.version);
+    if (problem != std::errc{} || end - rest < 3 || (rest[1] != '=' && rest[1] != '-')) return std::nullopt;
+    auto const [name, bad] = std::from_chars(rest + 2, end, length);
+    if (bad != std::errc{} || static_cast<std::size_t>(end - name) < length + 1) return std::nullopt;
+    made.field.assign(name + 1, length);
+    if (rest[1] == '=') made.now = raw_value{std::string(name + 1 + length, end), made.version};
+    return made;
+}
+
 class map_watch final : public watch_state {
 public:
     using handler = std::function<void(std::string const&, std::optional<raw_value> const&)>;
@@ -115,19 +136,14 @@ private:
     struct known {
         std::uint64_t version = 0;
         bool is_there = true;
+        std::uint64_t since = 0;  ///< what `heard_` was when it was told
     };
 
     void heard(std::string_view payload) noexcept override {
-        std::uint64_t version = 0;
-        std::size_t length = 0;
-        auto const end = payload.data() + payload.size();
-        auto const [rest, problem] = std::from_chars(payload.data(), end, version);
-        if (problem != std::errc{} || end - rest < 3 || (rest[1] != '=' && rest[1] != '-')) return look();
-        auto const [name, bad] = std::from_chars(rest + 2, end, length);
-        if (bad != std::errc{} || static_cast<std::size_t>(end - name) < length + 1) return look();
-        std::string field(name + 1, length);
-        if (rest[1] == '-') return tell(std::move(field), version, std::nullopt);
-        tell(std::move(field), version, raw_value{std::string(name + 1 + length, end), version});
+        ++heard_;
+        auto what = parse_news(payload);
+        if (!what) return look();
+        tell(std::move(what->field), what->version, what->now);
     }
 
     task<void> look_once() override { return read(std::static_pointer_cast<map_watch>(shared_from_this())); }
@@ -136,39 +152,46 @@ private:
         // An unchanged map is not read again.
         auto asking = run_look(self->at_, "version", {});
         auto const now = co_await std::move(asking);
-        if (self->begun_ && now.version <= self->seen_) {
+        auto const asked = self->heard_;
+        if (asked == self->looked_ && now.version == self->seen_) {
             self->forget_erased();
             co_return;
         }
         auto looking = run_look(self->at_, "all", {});
         auto const found = co_await std::move(looking);
-        self->compare(found);
+        self->compare(found, asked);
     }
 
-    void compare(picture const& found) noexcept {
-        begun_ = true;
-        seen_ = std::max(seen_, found.version);
-        for (auto const& [field, value] : found.all) tell(field, value.version, value);
+    void compare(picture const& found, std::uint64_t asked) noexcept {
+        looked_ = asked;
+        seen_ = found.version;
+        for (auto const& [field, value] : found.all) tell(field, value.version, value, asked);
         std::vector<std::string> gone;
         for (auto const& [field, one] : known_) {
-            // What was heard of since the look is younger than it.
-            if (one.is_there && one.version <= found.version && !found.all.contains(field)) gone.push_back(field);
+            // What was heard of since the look may be younger than it.
+            if (one.is_there && (one.since <= asked || one.version <= found.version) && !found.all.contains(field)) gone.push_back(field);
         }
-        for (auto& field : gone) tell(std::move(field), found.version, std::nullopt);
+        for (auto& field : gone) tell(std::move(field), found.version, std::nullopt, asked);
         forget_erased();
     }
     void forget_erased() noexcept {
         std::erase_if(known_, [](auto const& one) { return !one.second.is_there; });
     }
 
-    void tell(std::string field, std::uint64_t version, std::optional<raw_value> const& now) noexcept {
+    /// `asked`: what `heard_` was when it was asked for; 0: it was pushed.
+    void tell(std::string field, std::uint64_t version, std::optional<raw_value> const& now, std::uint64_t asked = 0) noexcept {
         auto const found = known_.find(field);
-        // An erased field has no later version than the look that did not find it.
-        if (found != known_.end() && (version < found->second.version || (version == found->second.version && now))) return;
+        if (found != known_.end()) {
+            auto const& last = found->second;
+            // A look that was asked for after it was told is what is there, also with a smaller version: a server took over that does not have the
+            // last writes. An erased field has no later version than the look that did not find it.
+            bool const is_older = last.since > asked && version < last.version;
+            if (is_older || (version == last.version && now)) return;
+        }
         bool const was_there = found != known_.end() && found->second.is_there;
         // Erased ones are remembered as long as a look that may still show them is under way.
         if (now || is_looking()) {
-            known_.insert_or_assign(field, known{version, now.has_value()});
+            known_.insert_or_assign(field, known{version, now.has_value(), heard_});
         } else {
             known_.erase(field);
         }
@@ -178,9 +201,51 @@ private:
     state at_;
     handler handler_;
     std::map<std::string, known, std::less<>> known_;
-    std::uint64_t seen_ = 0;
-    bool begun_ = false;
+    std::uint64_t heard_ = 1;   ///< how many messages, and one
+    std::uint64_t looked_ = 0;  ///< what that was at the last look; 0: there was none
+    std::uint64_t seen_ = 0;    ///< the map's version then
 };
+
+// ---- waiting for one field
+
+task<std::optional<raw_value>> run_read_one(state at, std::string field) {
+    std::vector<std::string> names;
+    names.push_back(std::move(field));
+    auto reading = run_read(std::move(at), "some", std::move(names));
+    auto const all = co_await std::move(reading);
+    if (all.empty()) co_return std::nullopt;
+    co_return all.begin()->second;
+}
+
+/// Listens to the whole map, as its changes are told on one channel, but reads this field only.
+class field_watch final : public watch_state {
+public:
+    field_watch(state at, std::string field, std::shared_ptr<newer> whom)
+        : watch_state(at), at_(std::move(at)), field_(std::move(field)), whom_(std::move(whom)) {}
+
+private:
+    void heard(std::string_view payload) noexcept override {
+        auto const what = parse_news(payload);
+        if (!what) return look();
+        if (what->field == field_) whom_->offer(what->now);
+    }
+    task<void> look_once() override { return read(std::static_pointer_cast<field_watch>(shared_from_this())); }
+    static task<void> read(std::shared_ptr<field_watch> self) {
+        auto reading = run_read_one(self->at_, self->field_);
+        auto const now = co_await std::move(reading);
+        self->whom_->offer(now);
+    }
+
+    state at_;
+    std::string field_;
+    std::shared_ptr<newer> whom_;
+};
+
+task<std::optional<raw_value>> wait_for_newer(state at, std::string field, std::uint64_t version) {
+    auto mine = std::make_shared<newer>(version);
+    auto watch = std::make_shared<field_watch>(at, std::move(field), mine);
+    return newer::wait(std::move(mine), std::move(watch), at->owner());
+}
 
 }  // namespace
 
@@ -211,5 +276,14 @@ task<watching> raw_shared_map::watch(std::function<void(std::string const&, std:
     if (!handler) throw invalid_argument_error(fmt::format("map '{}': the watch has no handler", state_->name()));
     return watch_state::begin(std::make_shared<map_watch>(state_, std::move(handler)));
 }
+
+task<std::optional<raw_value>> raw_shared_map::wait_newer(std::string field, std::uint64_t version, std::optional<milliseconds> time) const {
+    state_->require_usable();
+    if (!time) return wait_for_newer(state_, std::move(field), version);
+    if (time->count() <= 0) return if_newer(version, run_read_one(state_, std::move(field)));
+    return no_longer_than(*time, state_, wait_for_newer(state_, std::move(field), version));
+}
+
+update_attempts::update_attempts(raw_shared_map const& of) noexcept : what_(of.state_) {}
 
 }  // namespace lockstep::detail

@@ -1,10 +1,9 @@
 #include <lockstep/shared_value.hpp>
 
 #include "base/random.hpp"
-#include "lease/hub.hpp"
 #include "lease/pause.hpp"
-#include "messaging/doorbell.hpp"
 #include "scripts/all.hpp"
+#include "state/newer.hpp"
 #include "state/state_object.hpp"
 #include "state/watching.hpp"
 
@@ -16,7 +15,6 @@
 #include <charconv>
 #include <memory>
 #include <utility>
-#include <vector>
 
 namespace lockstep::detail {
 
@@ -141,70 +139,48 @@ private:
     task<void> look_once() override { return read(std::static_pointer_cast<value_watch>(shared_from_this())); }
 
     static task<void> read(std::shared_ptr<value_watch> self) {
+        auto const before = self->told_;
         auto asking = self->at_->run(scripts::value_read, {});
         auto const said = co_await std::move(asking);
-        self->tell(read_answer(*self->at_, said));
+        auto const seen = read_answer(*self->at_, said);
+        if (self->told_ == before) {
+            self->tell_latest(seen);
+        } else {
+            self->tell(seen);
+        }
     }
 
     void tell(reading const& what) noexcept {
-        if (std::exchange(begun_, true) && what.version <= last_) return;
+        if (told_ == 0 || what.version > last_) show(what);
+    }
+    /// What was asked for after all that was told is what is there, also with a smaller version: a server took over that does not have the last writes.
+    void tell_latest(reading const& what) noexcept {
+        bool const is_other = what.now.has_value() != is_there_ || (is_there_ && what.version != last_);
+        if (is_other) return show(what);
+        tell(what);
         last_ = what.version;
+    }
+    void show(reading const& what) noexcept {
+        ++told_;
+        last_ = what.version;
+        is_there_ = what.now.has_value();
         guarded([&] { handler_(what.now); });
     }
 
     state at_;
     handler handler_;
+    std::uint64_t told_ = 0;  ///< how often
     std::uint64_t last_ = 0;
-    bool begun_ = false;
+    bool is_there_ = false;
 };
 
 // ---- waiting
 
-struct newer_value {
-    std::uint64_t known;
-    found got{};
-    doorbell bell{};
-};
-
 task<found> wait_for_newer(state at, std::uint64_t version) {
-    auto const mine = std::make_shared<newer_value>(version);
-    value_watch::handler told = [mine](found const& now) {
-        if (!now || now->version <= mine->known || mine->got) return;
-        mine->got = now;
-        mine->bell.ring();
-    };
-    auto beginning = watch_state::begin(std::make_shared<value_watch>(at, std::move(told)));
-    auto const listening = co_await std::move(beginning);
-    while (!mine->got) {
-        auto waiting = doorbell::wait(at->owner(), mine->bell, 1h);
-        co_await std::move(waiting);
-    }
-    co_return std::move(mine->got);
-}
-
-task<found> look_for_newer(state at, std::uint64_t version) {
-    auto looking = run_read(std::move(at));
-    auto now = co_await std::move(looking);
-    if (now && now->version <= version) now.reset();
-    co_return now;
-}
-
-task<found> nothing_after(std::shared_ptr<core> owner, milliseconds time) {
-    engine::pause rest{std::move(owner), time};
-    co_await rest;
-    co_return std::nullopt;
-}
-
-task<found> wait_for_newer_until(state at, std::uint64_t version, milliseconds time) {
-    std::vector<task<found>> race;
-    race.push_back(wait_for_newer(at, version));
-    race.push_back(nothing_after(at->owner(), std::min<milliseconds>(time, 24h * 3'650)));
-    auto racing = when_any(std::move(race));
-    auto first = co_await std::move(racing);
-    if (!first.value && !at->home().is_connected()) {
-        throw unavailable_error(fmt::format("value '{}': no server could be reached in the time allowed", at->name()));
-    }
-    co_return std::move(first.value);
+    auto const mine = std::make_shared<newer>(version);
+    value_watch::handler told = [mine](found const& now) { mine->offer(now); };
+    auto watch = std::make_shared<value_watch>(at, std::move(told));
+    return newer::wait(mine, std::move(watch), at->owner());
 }
 
 }  // namespace
@@ -243,20 +219,22 @@ task<watching> raw_shared_value::watch(std::function<void(std::optional<raw_valu
 task<std::optional<raw_value>> raw_shared_value::wait_newer(std::uint64_t version, std::optional<milliseconds> time) const {
     state_->require_usable();
     if (!time) return wait_for_newer(state_, version);
-    if (time->count() <= 0) return look_for_newer(state_, version);
-    return wait_for_newer_until(state_, version, *time);
+    if (time->count() <= 0) return if_newer(version, run_read(state_));
+    return no_longer_than(*time, state_, wait_for_newer(state_, version));
 }
 
 // ---- updates
 
+update_attempts::update_attempts(raw_shared_value const& of) noexcept : what_(of.state_) {}
+
 milliseconds update_attempts::next() {
     constexpr int most = 100;
-    if (++lost_ >= most) throw timeout_error(fmt::format("value '{}': {} updates in a row lost against others", state_->name(), most));
+    if (++lost_ >= most) throw timeout_error(fmt::format("{} '{}': {} updates in a row lost against others", what_->kind(), what_->name(), most));
     auto const longest = std::uint64_t{1} << std::min(lost_, 6);
     return milliseconds{1 + base::random_below(longest)};
 }
 
-task<void> update_attempts::async_pause() { return run_pause(state_->owner(), next()); }
+task<void> update_attempts::async_pause() { return run_pause(what_->owner(), next()); }
 
 void update_attempts::pause(std::stop_token token) { sync_wait(async_pause(), std::move(token)); }
 

@@ -18,14 +18,14 @@ namespace detail {
 using std::chrono::milliseconds;
 
 void watch_state::stop() noexcept {
-    stopped_ = true;
+    over_.request_stop();
     ear_.unsubscribe();
     std::lock_guard const guard{running_};  // until the handler has returned
 }
 
 void watch_state::guarded(std::function<void()> const& call) noexcept {
     std::lock_guard const guard{running_};
-    if (stopped_) return;
+    if (is_stopped()) return;
     try {
         call();
     } catch (std::exception const& problem) {
@@ -51,16 +51,16 @@ task<subscription> watch_state::listen() {
 
 void watch_state::look() noexcept {
     again_ = true;
-    if (stopped_ || std::exchange(looking_, true)) return;
+    if (is_stopped() || std::exchange(looking_, true)) return;
     start(look_until_done(shared_from_this()), [self = shared_from_this()](std::exception_ptr problem) {
         self->looking_ = false;
         // It looks again after the next message or gap, and in a minute.
-        if (problem && !self->stopped_) log(log_level::warning, fmt::format("{} '{}' could not be looked at", self->what_->kind(), self->what_->name()));
+        if (problem && !self->is_stopped()) log(log_level::warning, fmt::format("{} '{}' could not be looked at", self->what_->kind(), self->what_->name()));
     });
 }
 
 task<void> watch_state::look_until_done(std::shared_ptr<watch_state> self) {
-    while (std::exchange(self->again_, false) && !self->stopped_) {
+    while (std::exchange(self->again_, false) && !self->is_stopped()) {
         auto looking = self->look_once();
         co_await std::move(looking);
     }
@@ -71,7 +71,7 @@ task<void> watch_state::look_now_and_then(std::shared_ptr<core> owner, std::weak
         engine::pause rest{owner, milliseconds{45'000 + base::random_below(30'000)}};
         co_await rest;
         auto const self = which.lock();
-        if (!self || self->stopped_) co_return;
+        if (!self || self->is_stopped()) co_return;
         self->look();
     }
 }
@@ -90,7 +90,7 @@ task<watching> watch_state::begin(std::shared_ptr<watch_state> self) {
     }
     self->looking_ = false;
     if (self->again_) self->look();
-    start(look_now_and_then(self->what_->owner(), self), [](std::exception_ptr) {});
+    start(with_stop_token(look_now_and_then(self->what_->owner(), self), self->over_.get_token()), [](std::exception_ptr) {});
     co_return made;
 }
 

@@ -9,10 +9,10 @@
 #include <lockstep/task.hpp>
 #include <lockstep/watching.hpp>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string_view>
 #include <thread>
 
@@ -23,7 +23,7 @@ public:
     explicit watch_state(std::shared_ptr<state_object const> what) noexcept : what_(std::move(what)) {}
     virtual ~watch_state() = default;
 
-    bool is_stopped() const noexcept { return stopped_; }
+    bool is_stopped() const noexcept { return over_.stop_requested(); }
     void stop() noexcept;
 
     /// Listens, looks, and goes on with both.
@@ -50,7 +50,7 @@ private:
     bool looking_ = false;
     bool again_ = false;
     std::recursive_mutex running_;
-    std::atomic<bool> stopped_{false};
+    std::stop_source over_;  ///< also ends the pause between looks
 };
 
 }  // namespace lockstep::detail

@@ -10,6 +10,7 @@
 #include <lockstep/mutex.hpp>
 #include <lockstep/rate_limiter.hpp>
 #include <lockstep/session_store.hpp>
+#include <lockstep/shared_value.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -69,6 +70,19 @@ TEST_P(monitor_things_contract, shows_a_limiter_with_the_number_of_its_keys) {
     rate_limiter(a, "other", {.limit = 2, .per = 1h}).try_acquire("api/%");
     EXPECT_EQ(look().objects.size(), 2U);
     EXPECT_EQ(only("limiter", {.pattern = "o*r"}).count, 1);
+}
+
+TEST_P(monitor_things_contract, shows_a_value_as_long_as_it_is_there) {
+    shared_value<int> value{a, "name"};
+    value.set(1, {.ttl = 1h});
+    EXPECT_EQ(only("value").count, 1);
+    value.set(2, {.ttl = 1ms});
+    EXPECT_TRUE(eventually([&] { return only("value").count == 0; }));
+    EXPECT_EQ(only("value").name, "name") << "its versions are still known";
+    value.set(3);
+    EXPECT_EQ(only("value").count, 1);
+    value.erase();
+    EXPECT_EQ(only("value").count, 0);
 }
 
 TEST_P(monitor_things_contract, shows_a_bus_with_its_channels_and_their_subscribers) {

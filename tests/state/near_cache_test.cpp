@@ -66,6 +66,15 @@ TEST_P(near_cache_contract, hears_of_every_kind_of_change) {
     EXPECT_GE(near.statistics().invalidations, 5U);
 }
 
+TEST_P(near_cache_contract, looks_when_it_is_awaited_not_when_it_is_called) {
+    value.set("one");
+    EXPECT_EQ(value_of(get(near)), "one");
+    auto reading = near.async_get(std::string{"name"});
+    value.set("two");
+    EXPECT_TRUE(sees(near, "two"));
+    EXPECT_EQ(value_of(sync_wait(std::move(reading))), "two");
+}
+
 TEST_P(near_cache_contract, keeps_nothing_longer_than_its_ttl_or_the_largest_age) {
     value.set("brief", {.ttl = 1s});
     EXPECT_EQ(value_of(get(near)), "brief");

@@ -5,6 +5,8 @@
 
 #include "state_support.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <future>
 #include <stop_token>
@@ -151,7 +153,14 @@ TEST_P(shared_value_contract, ends_with_its_ttl_and_leaves_no_key_for_good) {
     auto const first = set(a, brief, "brief");
     EXPECT_TRUE(eventually([&] { return !get(b, of_b); }));
     EXPECT_FALSE(erase(a, brief));
-    EXPECT_TRUE(eventually([&] { return server.must({"EXISTS", key}).integer == 0; }));
+    auto const is_gone_soon = [&] {
+        auto const left = server.must({"PTTL", key}).integer;
+        EXPECT_GT(left, 100'000) << "as long as a call may be sent again, and longer";
+        EXPECT_LE(left, 120'040);
+        server.must({"PEXPIRE", key, "1"});
+        return eventually([&] { return server.must({"EXISTS", key}).integer == 0; });
+    };
+    EXPECT_TRUE(is_gone_soon());
     auto const second = set(a, brief, "longer", {.ttl = 1h});
     EXPECT_GT(second, first) << "also after all was forgotten";
     EXPECT_GT(server.must({"PTTL", key}).integer, 1000 * 3600);
@@ -159,7 +168,25 @@ TEST_P(shared_value_contract, ends_with_its_ttl_and_leaves_no_key_for_good) {
     EXPECT_EQ(server.must({"PTTL", key}).integer, -1);
     EXPECT_TRUE(erase(a, brief));
     EXPECT_FALSE(erase(a, brief));
-    EXPECT_TRUE(eventually([&] { return server.must({"EXISTS", key}).integer == 0; }));
+    EXPECT_TRUE(is_gone_soon());
+}
+
+TEST_P(shared_value_contract, leaves_its_bytes_for_long_only_where_a_fence_is_to_be_remembered) {
+    auto const stays = [&] { return server.must({"PTTL", key}).integer; };
+    auto constexpr minute = 60'000;
+    auto constexpr day = 86'400'000;
+    set(a, of_a, "brief", {.ttl = 1min});
+    EXPECT_LE(stays(), 3 * minute);
+    set(a, of_a, "guarded", {.ttl = 1min, .fence = 5});
+    EXPECT_GT(stays(), day);
+    set(a, of_a, "not guarded any more", {.ttl = 1min});
+    EXPECT_GT(stays(), day) << "the fence is still known";
+    server.must({"DEL", key});
+    set(a, of_a, "one");
+    text brief{a, "name", {.ttl = 1h}};
+    EXPECT_TRUE(erase(a, brief));
+    EXPECT_GT(stays(), day - minute) << "versions";
+    EXPECT_LE(stays(), day) << "what is erased has no ttl";
 }
 
 TEST_P(shared_value_contract, tells_those_who_watch) {
@@ -302,6 +329,23 @@ TEST_F(shared_value_faults, a_write_that_is_sent_again_does_not_overwrite_a_newe
     EXPECT_EQ(here.get()->version, newer);
 }
 
+TEST_F(shared_value_faults, an_erase_that_is_sent_again_does_not_erase_a_newer_one_however_short_the_retention) {
+    text brief{far, "name", {.retention = 1ms}};
+    here.set("first");
+    brief.exists();  // connected
+    proxy.hold(direction::to_client);
+    begun erasing{brief.async_erase()};
+    ASSERT_TRUE(eventually([&] { return !here.exists(); }));
+    auto const until = now_ms() + 20;
+    EXPECT_TRUE(eventually([&] { return now_ms() > until; })) << "the retention is over";
+    here.set("newer");
+    proxy.cut();
+    proxy.heal();
+    EXPECT_TRUE(erasing.get());
+    ASSERT_TRUE(here.exists());
+    EXPECT_EQ(here.get()->value, "newer");
+}
+
 TEST_F(shared_value_faults, each_of_many_updates_counts_once_though_replies_are_lost) {
     number count{far, "count"};
     number seen{near, "count"};
@@ -340,6 +384,30 @@ TEST_F(shared_value_faults, who_watches_hears_of_what_happened_while_it_was_cut_
     EXPECT_TRUE(eventually([&] { return heard.last() == "latest"; }));
 }
 
+TEST_F(shared_value_faults, who_watches_is_told_what_is_there_when_a_server_takes_over_that_does_not_have_the_last_write) {
+    here.set("kept");
+    auto const before = server.must({"DUMP", key}).text;
+    here.set("lost");
+    told<std::string> heard;
+    auto const watching = there.watch([&](text::result const& now) { heard.add(now ? now->value : "(none)"); });
+    EXPECT_EQ(heard.last(), "lost");
+    server.must({"RESTORE", key, "0", before, "REPLACE"});
+    proxy.cut();
+    EXPECT_TRUE(eventually([&] { return heard.last() == "kept"; }));
+    server.must({"DEL", key});
+    proxy.cut();
+    EXPECT_TRUE(eventually([&] { return heard.last() == "(none)"; }));
+    auto const count = heard.size();
+    proxy.cut();
+    here.set("next");
+    EXPECT_TRUE(eventually([&] { return heard.last() == "next"; }));
+    EXPECT_EQ(heard.size(), count + 1) << "once";
+    here.set("brief", {.ttl = 1ms});
+    EXPECT_TRUE(eventually([&] { return heard.last() == "brief" && !here.exists(); }));
+    proxy.cut();
+    EXPECT_TRUE(eventually([&] { return heard.last() == "(none)"; })) << "that it has ended is told when it looks";
+}
+
 TEST_F(shared_value_faults, who_waits_for_a_newer_one_gets_it_though_it_was_cut_off_when_it_came) {
     auto const first = here.set("before");
     begun waiting{there.async_wait_newer(first)};
@@ -369,6 +437,25 @@ TEST_F(shared_value_faults, many_short_lived_writers_leave_bounded_memory) {
     auto const fields = server.must({"HLEN", key}).integer;
     EXPECT_LE(fields, 3 + 2 + 2 * 20);
 }
+
+#ifndef LOCKSTEP_SANITIZE  // which allocates by itself
+
+TEST_F(shared_value_faults, nothing_is_left_of_a_watch_that_has_ended) {
+    here.set("x");
+    auto const watch_and_wait = [&](int times) {
+        for (int i = 0; i < times; ++i) {
+            here.watch([](text::result const&) {}).stop();
+            EXPECT_TRUE(here.wait_newer(0, 10s));
+        }
+    };
+    watch_and_wait(100);
+    auto const before = ::mallinfo2().uordblks;
+    watch_and_wait(2'000);
+    // 100 bytes for each would be more.
+    EXPECT_TRUE(eventually([&] { return ::mallinfo2().uordblks < before + 400'000; })) << ::mallinfo2().uordblks - before;
+}
+
+#endif
 
 TEST(shared_value_with_sentinel, is_there_after_a_failover_with_a_larger_version) {
     sentinel_group group{{.replicas = 1}};

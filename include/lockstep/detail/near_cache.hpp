@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -70,11 +71,7 @@ public:
         }
         return std::static_pointer_cast<versioned<T> const>(std::move(found));
     }
-    task<result> async_get(std::string_view name) const {
-        std::shared_ptr<void const> found;
-        if (raw_.hit(name, found)) return ready(std::static_pointer_cast<versioned<T> const>(std::move(found)));
-        return typed(raw_.fetch(name));
-    }
+    task<result> async_get(std::string_view name) const { return look(raw_, std::string{name}); }
     /// The next read asks the server.
     void forget(std::string_view name) const noexcept { raw_.forget(name); }
     near_cache_statistics statistics() const noexcept { return raw_.statistics(); }
@@ -86,9 +83,12 @@ private:
     static std::shared_ptr<void const> make(std::string_view bytes, std::uint64_t version) {
         return std::make_shared<versioned<T> const>(versioned<T>{Codec::decode(bytes), version});
     }
-    static task<result> ready(result found) { co_return found; }
-    static task<result> typed(task<std::shared_ptr<void const>> fetching) {
-        auto found = co_await std::move(fetching);
+    static task<result> look(raw_near_cache raw, std::string name) {
+        std::shared_ptr<void const> found;
+        if (!raw.hit(name, found)) {
+            auto fetching = raw.fetch(name);
+            found = co_await std::move(fetching);
+        }
         co_return std::static_pointer_cast<versioned<T> const>(std::move(found));
     }
 

@@ -22,7 +22,7 @@ namespace lockstep {
 
 struct shared_map_options {
     std::chrono::milliseconds ttl{0};                 ///< the whole map is gone when it was not changed for so long; 0: it stays
-    std::chrono::milliseconds retention{86'400'000};  ///< how long the fence and the versions are remembered after its fields are gone
+    std::chrono::milliseconds retention{86'400'000};  ///< how long the fence and the versions are remembered after its fields are gone, 2 min at least
 };
 
 namespace detail {
@@ -51,9 +51,12 @@ public:
     task<outcome> clear(write_options how) const;
     task<std::uint64_t> size() const;
     task<watching> watch(std::function<void(std::string const&, std::optional<raw_value> const&)> handler) const;
+    /// Without a time: never nothing.
+    task<std::optional<raw_value>> wait_newer(std::string field, std::uint64_t version, std::optional<std::chrono::milliseconds> time) const;
     void require_blocking() const;
 
 private:
+    friend class update_attempts;
     std::shared_ptr<shared_map_state const> state_;
 };
 

@@ -15,17 +15,20 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 
 struct shared_value_options {
     std::chrono::milliseconds ttl{0};                 ///< of values that are set without one; 0: they stay
-    std::chrono::milliseconds retention{86'400'000};  ///< how long the fence and the versions are remembered after the value has ended
+    std::chrono::milliseconds retention{86'400'000};  ///< how long the fence is remembered after the value has ended, 2 min at least
 };
 
 namespace detail {
 
 class shared_value_state;
+class raw_shared_map;
+class state_object;
 
 struct raw_value {
     std::string bytes;
@@ -54,7 +57,8 @@ private:
 /// Between the attempts of an update that lost against others: a pause that grows, of a random length.
 class update_attempts {
 public:
-    explicit update_attempts(raw_shared_value const& of) noexcept : state_(of.state_) {}
+    explicit update_attempts(raw_shared_value const& of) noexcept;
+    explicit update_attempts(raw_shared_map const& of) noexcept;
     /// Throws `timeout_error` after too many, `cancelled_error` when a stop is requested.
     void pause(std::stop_token token);
     task<void> async_pause();
@@ -62,9 +66,17 @@ public:
 private:
     std::chrono::milliseconds next();
 
-    std::shared_ptr<shared_value_state const> state_;
+    std::shared_ptr<state_object const> what_;
     int lost_ = 0;
 };
+
+/// What an update's `change` makes of what is there. Nothing: it is to be left as it is.
+template <class T, class F>
+std::optional<T> apply_change(F& change, std::optional<versioned<T>> const& found) {
+    std::optional<T> now;
+    if (found) now = found->value;
+    return change(std::as_const(now));
+}
 
 }  // namespace detail
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 -- What survey reads of things that nobody holds: {format, how many clients wait for it, how much is in it, how much of that is at work, 0, 0},
 -- then of a queue how much of it is delayed, and of a queue or a stream its dead letters, and of a stream for each group its name, consumers,
--- pending entries and lag (-1: not known). Needs call and most.
+-- pending entries and lag (-1: not known). Needs call, now and most.
 local plain = {map = 'HLEN', board = 'ZCARD', stream = 'XLEN'}  -- these have no field that names their format
 
 local function read_groups(key, found)
@@ -35,7 +35,10 @@ local function read_thing(key, kind, word)
         local later, held, dead = call('ZCARD', key .. ':later'), call('ZCARD', key .. ':held'), call('XLEN', key .. ':dead')
         return {word, call('ZCARD', key .. ':waiting'), ready + later, held, 0, 0, later, dead}
     end
-    if kind == 'value 1' then return {word, 0, call('HEXISTS', key, 'd'), 0, 0, 0} end
+    if kind == 'value 1' then
+        local ends = call('HGET', key, 'e')
+        return {word, 0, ends and tonumber(ends) <= now and 0 or call('HEXISTS', key, 'd'), 0, 0, 0}
+    end
     if kind == 'counter 1' then return {word, 0, tonumber(call('HGET', key, 'n')), 0, 0, 0} end
     if kind == 'breaker 1' then
         local states = {half_open = 1, open = 2}

@@ -16,6 +16,15 @@
 
 namespace lockstep::detail {
 
+/// A refusal, so long after it was asked for: what is left of its times.
+inline rate_decision repeated(rate_decision said, std::chrono::steady_clock::duration after) noexcept {
+    auto const passed = std::chrono::floor<std::chrono::microseconds>(after);
+    said.retry_after = std::max(said.retry_after - passed, std::chrono::microseconds{1});
+    said.reset = std::max(said.reset - passed, std::chrono::microseconds{0});
+    said.local = true;
+    return said;
+}
+
 class block_cache {
 public:
     using clock = std::chrono::steady_clock;
@@ -34,12 +43,7 @@ public:
             return std::nullopt;
         }
         if (cost < known.cost) return std::nullopt;
-        auto said = known.said;
-        auto const passed = std::chrono::floor<std::chrono::microseconds>(now - known.asked);
-        said.retry_after = std::max(said.retry_after - passed, std::chrono::microseconds{1});
-        said.reset = std::max(said.reset - passed, std::chrono::microseconds{0});
-        said.local = true;
-        return said;
+        return repeated(known.said, now - known.asked);
     }
 
     /// `asked`: before the question was sent, so that it ends here before it ends there.

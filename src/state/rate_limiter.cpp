@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <optional>
 #include <unordered_set>
 
 // What is asked, and how those who ask at once share a call: rate_asking.hpp. Who waits queues behind those of this process who want the same key,
@@ -107,6 +109,16 @@ void count(detail::limiter_state& of, rate_decision const& made) noexcept {
     (made.allowed ? of.allowed : of.refused).fetch_add(1, std::memory_order_relaxed);
 }
 
+/// Without the server.
+rate_decision refused_here(detail::limiter_state& of, rate_decision const& made) noexcept {
+    of.refused.fetch_add(1, std::memory_order_relaxed);
+    of.refused_locally.fetch_add(1, std::memory_order_relaxed);
+    return made;
+}
+
+/// No server, or one that does not answer.
+bool says_nothing_was_heard(error const& problem) noexcept { return problem.reason() == errc::unavailable || problem.reason() == errc::timeout; }
+
 task<rate_decision> decided(rate_decision made) { co_return made; }
 
 /// `sent`: before the question.
@@ -140,16 +152,18 @@ task<std::vector<rate_decision>> decisions(state of, task<reply> answer, std::si
 task<rate_decision> try_one(state const& of, std::string_view key, std::int64_t cost) {
     auto const now = clock::now();
     if (auto const known = of->blocked.find(key, cost, now)) {
-        of->refused.fetch_add(1, std::memory_order_relaxed);
-        of->refused_locally.fetch_add(1, std::memory_order_relaxed);
-        return decided(*known);
+        return decided(refused_here(*of, *known));
     }
     return decision(of, std::string{key}, of->key_for(key), cost, now);
 }
 
 struct turn_answer {
+    bool must_wait(clock::time_point until) const noexcept { return !made.allowed && comes <= until; }
+
     rate_decision made{};
     std::int64_t brought_to = 0;  ///< ticks: the bucket, by this
+    clock::time_point asked{};    ///< before it was
+    clock::time_point comes{};    ///< its turn, if nobody else comes
 };
 
 /// A place in a bucket that was taken for later. Given back, if it still can be, unless it is used.
@@ -193,15 +207,17 @@ private:
 
 /// One question of somebody who waits.
 task<turn_answer> ask_for_turn(state of, std::string full_key, std::int64_t cost, clock::time_point until) {
+    turn_answer answer{.asked = clock::now()};
     rate_question what{.cost = cost, .how = way::all};
     if (of->rules.is_bucket()) {
-        auto const left = std::chrono::floor<microseconds>(until - std::min(until, clock::now()));
+        auto const left = std::chrono::floor<microseconds>(until - std::min(until, answer.asked));
         what.ahead = std::min(std::min(left, detail::rate_rules::furthest_reservation).count() * detail::rate_rules::ticks_per_us, of->rules.furthest);
     }
     std::string_view const keys[] = {full_key};
     auto asking = of->ask(keys, what);
     auto const said = co_await std::move(asking);
-    turn_answer answer{.made = detail::rate_answer{of->rules, said, 1, what}.next()};
+    answer.made = detail::rate_answer{of->rules, said, 1, what}.next();
+    answer.comes = clock::now() + answer.made.retry_after;
     if (of->rules.is_bucket()) answer.brought_to = detail::bucket_after(said);
     co_return answer;
 }
@@ -220,40 +236,63 @@ task<rate_decision> take_turn(state of, std::string full_key, std::int64_t cost,
     co_return made;
 }
 
+/// Of the first in a line: asks until it has its turn, or knows that it comes too late. `given`: what it was told before it came here.
+task<turn_answer> lead_line(state of, detail::place& mine, std::string full_key, std::int64_t cost, clock::time_point until, std::optional<turn_answer> given) {
+    // A place in a bucket can be had that much earlier than its time comes.
+    auto const early = of->rules.is_bucket() ? microseconds{of->rules.furthest / detail::rate_rules::ticks_per_us} : microseconds{0};
+    while (!given || given->must_wait(until)) {
+        if (given) {
+            mine.tell(given->made, given->asked);
+            // A moment more than needed, so that it is not asked for in vain.
+            auto const rests = std::chrono::ceil<milliseconds>(given->comes - early - clock::now());
+            if (rests.count() > 0) {
+                engine::pause rest{of->object.owner(), rests};
+                co_await rest;
+            }
+        }
+        auto const asked = clock::now();
+        try {
+            auto asking = ask_for_turn(of, full_key, cost, until);
+            given = co_await std::move(asking);
+        } catch (error const& problem) {
+            // Else each behind it would find out for itself, one after the other.
+            if (says_nothing_was_heard(problem)) mine.fail_those_behind(asked, std::current_exception());
+            throw;
+        }
+    }
+    co_return *given;
+}
+
 task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, clock::time_point until) {
     waiting_count const counted{of};
-    auto const owner = of->object.owner();
     auto const full_key = of->key_for(key);
-    engine::pause turn{owner, 0ms};
+    engine::pause turn{of->object.owner(), 0ms};
     co_await turn;
-    turn_answer given{.made = {.limit = of->rules.most()}};
-    auto const& made = given.made;
+    std::optional<turn_answer> given;
     // A bucket keeps those who ask in order by itself, however many ask at once, and needs the line only when it has none of its near future left.
-    if (of->rules.is_bucket() && !of->waiting_lines->has(key)) {
+    // Who has no time left asks as `try_acquire` does.
+    if (until <= clock::now() || (of->rules.is_bucket() && !of->waiting_lines->has(key))) {
         auto asking = ask_for_turn(of, full_key, cost, until);
         given = co_await std::move(asking);
     }
-    if (!made.allowed && clock::now() + made.retry_after <= until) {
+    if (!given || given->must_wait(until)) {
         detail::place mine{of->waiting_lines, key, until};
         co_await mine;
-        while (mine.is_first()) {
-            // A place in a bucket can be had that much earlier than its time comes. A moment more than needed, so that it is not asked for in vain.
-            auto const early = of->rules.is_bucket() ? microseconds{of->rules.furthest / detail::rate_rules::ticks_per_us} : microseconds{0};
-            auto const rests = std::chrono::ceil<milliseconds>(std::max(made.retry_after - early, microseconds{0}));
-            if (rests.count() > 0) {
-                engine::pause rest{owner, rests};
-                co_await rest;
-            }
-            auto asking = ask_for_turn(of, full_key, cost, until);
-            given = co_await std::move(asking);
-            if (made.allowed || clock::now() + made.retry_after > until) break;
+        task<turn_answer> going_on;
+        if (mine.is_first()) {
+            going_on = lead_line(of, mine, full_key, cost, until, given);
+        } else if (auto const& news = mine.news()) {
+            co_return refused_here(*of, detail::repeated(news->said, clock::now() - news->asked));
+        } else {
+            going_on = ask_for_turn(of, full_key, cost, until);  // its time is over and there is nothing that it could be told
         }
+        given = co_await std::move(going_on);
     }
-    if (!made.allowed) {
-        count(*of, made);
-        co_return made;
+    if (!given->made.allowed) {
+        count(*of, given->made);
+        co_return given->made;
     }
-    auto taking = take_turn(of, full_key, cost, given);
+    auto taking = take_turn(of, full_key, cost, *given);
     co_return co_await std::move(taking);
 }
 

@@ -146,6 +146,39 @@ TEST_P(rate_limiter_contract, says_at_once_that_a_turn_would_come_too_late) {
     }
 }
 
+// The first in line knows when its turn comes, and nobody's behind it comes earlier.
+TEST_P(rate_limiter_contract, says_at_once_behind_others_that_a_turn_would_come_too_late) {
+    for (auto const how : all_algorithms) {
+        SCOPED_TRACE(kind_of(how));
+        rate_limiter of_a{a, "api", plan(how, 1, 1h)};
+        try_acquire(a, of_a);
+        std::vector<begun<rate_decision>> waiting;
+        std::stop_source stop;
+        auto const begin = now_ms();
+        sync_wait(in_turn_of(a, [&] {
+            waiting.emplace_back(with_stop_token(of_a.async_acquire("name"), stop.get_token()));
+            waiting.emplace_back(of_a.async_try_acquire_for("name", 50s));  // before anything was said to the first
+            return true;
+        }));
+        for (auto const& late : {waiting[1].get(), try_acquire_for(a, of_a, 50s)}) {
+            EXPECT_FALSE(late.allowed);
+            EXPECT_TRUE(late.local || how == token_bucket);
+            EXPECT_EQ(late.limit, 1);
+            EXPECT_GT(late.retry_after, 1min);
+            EXPECT_LE(late.retry_after, 2h);
+            EXPECT_GE(late.reset, late.retry_after);
+            EXPECT_NEAR(std::chrono::duration<double>(late.at - std::chrono::system_clock::now()).count(), 0, 40);
+        }
+        EXPECT_LT(now_ms() - begin, 30'000);
+        EXPECT_FALSE(waiting[0].done());
+        EXPECT_EQ(of_a.statistics().waiting, 1U);
+        EXPECT_EQ(of_a.statistics().refused, 2U);
+        stop.request_stop();
+        EXPECT_EQ(ending_of([&] { waiting[0].get(); }).reason, errc::cancelled);
+        reset(a, of_a);
+    }
+}
+
 TEST_P(rate_limiter_contract, ends_waiting_by_a_stop_token_and_when_the_client_closes) {
     for (auto const how : all_algorithms) {
         SCOPED_TRACE(kind_of(how));

@@ -124,7 +124,7 @@ public:
     rate_decision peek(std::string_view key, std::int64_t cost = 1, std::stop_token token = {}) const;
     task<rate_decision> async_peek(std::string_view key, std::int64_t cost = 1) const;
 
-    /// Forgets what was counted for this key.
+    /// Forgets what was counted for this key. Those of this object who wait in line for it go on at once, those of others within a minute.
     void reset(std::string_view key, std::stop_token token = {});
     task<void> async_reset(std::string_view key);
 

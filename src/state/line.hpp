@@ -6,16 +6,19 @@
 //     co_await mine;                        // until it is the first
 //     if (!mine.is_first()) ...             // its time is over, or will be before the turn of the first comes: mine.news(), if there are any
 //     mine.tell(said, asked);               // what the first was told, for those behind it
+//                                           // mine.bell() rings when that no longer holds
 //                                           // the next one is the first when `mine` goes
 
 #include "core/core.hpp"
 #include "lease/awaiter.hpp"
+#include "messaging/doorbell.hpp"
 
 #include <lockstep/rate_limiter.hpp>
 
 #include <boost/intrusive/list.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -50,9 +53,13 @@ public:
     void tell(std::string const& key, line_news const& what) noexcept;
     /// What the first failed with concerns those too who have waited since before it asked.
     void fail(std::string const& key, clock::time_point asked, std::exception_ptr const& why) noexcept;
+    /// What was told no longer holds: the first in this line hears it.
+    void ring(std::string const& key) noexcept;
+    std::uint64_t rings() const noexcept { return rings_; }  ///< so far, in any line
 
 private:
     struct line {
+        place* first = nullptr;
         boost::intrusive::list<place, boost::intrusive::base_hook<redis::list_hook>, boost::intrusive::constant_time_size<false>> behind{};
         std::optional<line_news> news{};
     };
@@ -68,6 +75,7 @@ private:
 
     std::shared_ptr<core> owner_;
     std::unordered_map<std::string, line> lines_;
+    std::uint64_t rings_ = 0;
 };
 
 class place final : public engine::awaiter {
@@ -85,6 +93,7 @@ public:
     std::optional<line_news> const& news() const noexcept { return news_; }
 
     // Of the first, in turns:
+    doorbell& bell() noexcept { return bell_; }
     void tell(rate_decision const& said, clock::time_point asked) noexcept {
         where_->tell(key_, {.said = said, .asked = asked, .comes = asked + said.retry_after});
     }
@@ -115,13 +124,17 @@ private:
     std::string key_;
     clock::time_point until_;
     std::optional<line_news> news_;
+    doorbell bell_;
     bool is_first_ = false;
 };
 
 inline void lines::enter(std::string const& key, place& who) {
     auto const [at, is_new] = lines_.try_emplace(key);
-    if (is_new) return who.let_in();
     auto& here = at->second;
+    if (is_new) {
+        here.first = &who;
+        return who.let_in();
+    }
     if (here.news && who.until() < here.news->comes) return who.turn_away(here.news);
     here.behind.push_back(who);
 }
@@ -129,7 +142,7 @@ inline void lines::enter(std::string const& key, place& who) {
 inline void lines::next(std::string const& key) noexcept {
     auto const at = lines_.find(key);
     if (at == lines_.end()) return;
-    auto& [behind, news] = at->second;
+    auto& [first, behind, news] = at->second;
     // Nobody would resume them one by one.
     while (owner_->closed() && !behind.empty()) behind.front().fail(errc::cancelled, "the client was closed");
     if (behind.empty()) {
@@ -137,7 +150,8 @@ inline void lines::next(std::string const& key) noexcept {
         return;
     }
     if (news) news->comes = {};  // that was the turn of the one who has gone
-    behind.front().let_in();
+    first = &behind.front();
+    first->let_in();
 }
 
 inline std::optional<line_news> lines::news(std::string const& key) const noexcept {
@@ -160,6 +174,14 @@ inline void lines::fail(std::string const& key, clock::time_point asked, std::ex
     for_each_behind(key, [&](place& who) {
         if (who.since() <= asked) who.fail(why);
     });
+}
+
+inline void lines::ring(std::string const& key) noexcept {
+    ++rings_;
+    auto const at = lines_.find(key);
+    if (at == lines_.end()) return;
+    at->second.news.reset();
+    at->second.first->bell().ring();
 }
 
 }  // namespace lockstep::detail

@@ -32,6 +32,7 @@ using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_keys = 1'000;
+constexpr milliseconds longest_rest = 1min;  // of the first in line: another program may have reset the key
 
 /// The word for a bucket is short: keys of up to 30 bytes take 16 less.
 std::string_view kind_of(rate_limit_options const& how) {
@@ -241,13 +242,15 @@ task<turn_answer> lead_line(state of, detail::place& mine, std::string full_key,
     // A place in a bucket can be had that much earlier than its time comes.
     auto const early = of->rules.is_bucket() ? microseconds{of->rules.furthest / detail::rate_rules::ticks_per_us} : microseconds{0};
     while (!given || given->must_wait(until)) {
+        bool is_due = true;
         if (given) {
             mine.tell(given->made, given->asked);
             // A moment more than needed, so that it is not asked for in vain.
             auto const rests = std::chrono::ceil<milliseconds>(given->comes - early - clock::now());
             if (rests.count() > 0) {
-                engine::pause rest{of->object.owner(), rests};
-                co_await rest;
+                auto resting = detail::doorbell::wait(of->object.owner(), mine.bell(), std::min(rests, longest_rest));
+                co_await std::move(resting);
+                is_due = given->comes - early <= clock::now() + 10ms;  // a rest counts from when its turn began
             }
         }
         auto const asked = clock::now();
@@ -255,9 +258,10 @@ task<turn_answer> lead_line(state of, detail::place& mine, std::string full_key,
             auto asking = ask_for_turn(of, full_key, cost, until);
             given = co_await std::move(asking);
         } catch (error const& problem) {
+            bool const is_away = says_nothing_was_heard(problem);
             // Else each behind it would find out for itself, one after the other.
-            if (says_nothing_was_heard(problem)) mine.fail_those_behind(asked, std::current_exception());
-            throw;
+            if (is_away && is_due) mine.fail_those_behind(asked, std::current_exception());
+            if (!is_away || is_due) throw;  // otherwise it goes on resting: it has only looked whether something changed
         }
     }
     co_return *given;
@@ -269,6 +273,7 @@ task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, 
     engine::pause turn{of->object.owner(), 0ms};
     co_await turn;
     std::optional<turn_answer> given;
+    auto const rings = of->waiting_lines->rings();
     // A bucket keeps those who ask in order by itself, however many ask at once, and needs the line only when it has none of its near future left.
     // Who has no time left asks as `try_acquire` does.
     if (until <= clock::now() || (of->rules.is_bucket() && !of->waiting_lines->has(key))) {
@@ -280,6 +285,7 @@ task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, 
         co_await mine;
         task<turn_answer> going_on;
         if (mine.is_first()) {
+            if (of->waiting_lines->rings() != rings) given.reset();  // nobody could tell it, as it was not here
             going_on = lead_line(of, mine, full_key, cost, until, given);
         } else if (auto const& news = mine.news()) {
             co_return refused_here(*of, detail::repeated(news->said, clock::now() - news->asked));
@@ -313,6 +319,7 @@ task<void> forget(state of, std::string key, std::string full_key) {
     auto request = redis::run_command(owner.way(), words, detail::rate_terms(owner, detail::rate_slot(owner, full_key)));
     co_await std::move(request);
     of->blocked.remove(key);
+    owner.home().in_turn([&] { of->waiting_lines->ring(key); });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace lockstep::test {
 namespace {
@@ -175,6 +176,37 @@ TEST_P(rate_limiter_contract, says_at_once_behind_others_that_a_turn_would_come_
         EXPECT_EQ(of_a.statistics().refused, 2U);
         stop.request_stop();
         EXPECT_EQ(ending_of([&] { waiting[0].get(); }).reason, errc::cancelled);
+        reset(a, of_a);
+    }
+}
+
+TEST_P(rate_limiter_contract, wakes_those_who_wait_when_it_is_reset) {
+    for (auto const how : all_algorithms) {
+        SCOPED_TRACE(kind_of(how));
+        rate_limiter of_a{a, "api", plan(how, 1, 24h)};
+        try_acquire(a, of_a);
+        begun first{of_a.async_acquire("name")};
+        begun second{of_a.async_acquire("name")};
+        std::uint64_t const questions = how == token_bucket ? 3 : 2;  // of which both ask: who asks after the reset would be the first
+        EXPECT_TRUE(eventually([&] { return of_a.statistics().waiting == 2 && of_a.statistics().asked == questions; }));
+        reset(a, of_a);
+        EXPECT_TRUE(first.get().allowed);
+        EXPECT_FALSE(second.done());
+        reset(a, of_a);
+        EXPECT_TRUE(second.get().allowed);
+        std::optional<begun<rate_decision>> third;
+        auto const before = of_a.statistics().asked;
+        auto const reset_behind_question = [&]() -> task<bool> {
+            next_turn const turn{a};
+            co_await turn;
+            third.emplace(of_a.async_acquire("name"));
+            while (of_a.statistics().asked == before) co_await turn;
+            auto resetting = of_a.async_reset("name");
+            co_await std::move(resetting);
+            co_return true;
+        };
+        EXPECT_TRUE(sync_wait(reset_behind_question()));
+        EXPECT_TRUE(third->get().allowed) << "also when it comes with the answer";
         reset(a, of_a);
     }
 }

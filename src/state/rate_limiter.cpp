@@ -120,11 +120,11 @@ rate_decision refused_here(detail::limiter_state& of, rate_decision const& made)
 /// No server, or one that does not answer.
 bool says_nothing_was_heard(error const& problem) noexcept { return problem.reason() == errc::unavailable || problem.reason() == errc::timeout; }
 
-task<rate_decision> decided(rate_decision made) { co_return made; }
-
-/// `sent`: before the question.
-task<rate_decision> decision(state of, std::string key, std::string full_key, std::int64_t cost, clock::time_point sent) {
+task<rate_decision> decision(state of, std::string key, std::int64_t cost) {
+    auto const sent = clock::now();
+    if (auto const known = of->blocked.find(key, cost, sent)) co_return refused_here(*of, *known);
     of->asked.fetch_add(1, std::memory_order_relaxed);
+    auto full_key = of->key_for(key);
     auto const slot = detail::rate_slot(*of->object.owner(), full_key);
     detail::rate_decider asking{of->calls, std::move(full_key), slot, cost};
     co_await asking;
@@ -133,29 +133,29 @@ task<rate_decision> decision(state of, std::string key, std::string full_key, st
     co_return asking.made;
 }
 
-task<rate_decision> look(state of, task<reply> answer, rate_question what) {
-    auto const said = co_await std::move(answer);
+// What these ask is asked here and not by who makes the task: its time begins with the question.
+
+task<rate_decision> look(state of, std::string full_key, std::int64_t cost) {
+    rate_question const what{.cost = cost, .how = way::look};
+    std::string_view const keys[] = {full_key};
+    auto asking = of->ask(keys, what);
+    auto const said = co_await std::move(asking);
     co_return detail::rate_answer{of->rules, said, 1, what}.next();
 }
 
-task<std::vector<rate_decision>> decisions(state of, task<reply> answer, std::size_t keys, rate_question what) {
-    auto const said = co_await std::move(answer);
-    detail::rate_answer reading{of->rules, said, keys, what};
+task<std::vector<rate_decision>> decisions(state of, std::vector<std::string> full_keys, std::int64_t cost) {
+    rate_question const what{.cost = cost, .how = way::all};
+    std::vector<std::string_view> const keys(full_keys.begin(), full_keys.end());
+    auto asking = of->ask(keys, what);
+    auto const said = co_await std::move(asking);
+    detail::rate_answer reading{of->rules, said, keys.size(), what};
     std::vector<rate_decision> made;
-    made.reserve(keys);
-    for (std::size_t i = 0; i < keys; ++i) {
+    made.reserve(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
         made.push_back(reading.next());
         count(*of, made.back());
     }
     co_return made;
-}
-
-task<rate_decision> try_one(state const& of, std::string_view key, std::int64_t cost) {
-    auto const now = clock::now();
-    if (auto const known = of->blocked.find(key, cost, now)) {
-        return decided(refused_here(*of, *known));
-    }
-    return decision(of, std::string{key}, of->key_for(key), cost, now);
 }
 
 struct turn_answer {
@@ -336,7 +336,8 @@ rate_decision rate_limiter::try_acquire(std::string_view key, std::int64_t cost,
 task<rate_decision> rate_limiter::async_try_acquire(std::string_view key, std::int64_t cost) {
     state_->object.require_usable();
     state_->check_cost(cost);
-    return try_one(state_, key, cost);
+    base::check_name(key);
+    return decision(state_, std::string{key}, cost);
 }
 
 std::vector<rate_decision> rate_limiter::try_acquire_all(std::span<std::string_view const> keys, std::int64_t cost, std::stop_token token) {
@@ -354,15 +355,16 @@ task<std::vector<rate_decision>> rate_limiter::async_try_acquire_all(std::span<s
     if (!state_->how.together) {
         std::vector<task<rate_decision>> each;
         each.reserve(keys.size());
-        for (auto const key : keys) each.push_back(try_one(state_, key, cost));
+        for (auto const key : keys) {
+            base::check_name(key);
+            each.push_back(decision(state_, std::string{key}, cost));
+        }
         return when_all(std::move(each));
     }
     std::vector<std::string> full_keys;
     full_keys.reserve(keys.size());
     for (auto const key : keys) full_keys.push_back(state_->key_for(key));
-    std::vector<std::string_view> const views(full_keys.begin(), full_keys.end());
-    rate_question const what{.cost = cost, .how = way::all};
-    return decisions(state_, state_->ask(views, what), keys.size(), what);
+    return decisions(state_, std::move(full_keys), cost);
 }
 
 rate_decision rate_limiter::acquire(std::string_view key, std::int64_t cost, std::stop_token token) {
@@ -372,7 +374,7 @@ rate_decision rate_limiter::acquire(std::string_view key, std::int64_t cost, std
 task<rate_decision> rate_limiter::async_acquire(std::string_view key, std::int64_t cost) {
     state_->object.require_usable();
     state_->check_cost(cost);
-    static_cast<void>(base::encode_name(key));
+    base::check_name(key);
     return wait_within_limit(state_, std::string{key}, cost);
 }
 
@@ -384,7 +386,7 @@ task<rate_decision> rate_limiter::async_wait_until_steady(std::string_view key, 
     if (until <= clock::now()) return async_try_acquire(key, cost);
     state_->object.require_usable();
     state_->check_cost(cost);
-    static_cast<void>(base::encode_name(key));
+    base::check_name(key);
     return wait_for_turn(state_, std::string{key}, cost, until);
 }
 
@@ -395,10 +397,7 @@ rate_decision rate_limiter::peek(std::string_view key, std::int64_t cost, std::s
 task<rate_decision> rate_limiter::async_peek(std::string_view key, std::int64_t cost) const {
     state_->object.require_usable();
     state_->check_cost(cost);
-    auto const full_key = state_->key_for(key);
-    std::string_view const keys[] = {full_key};
-    rate_question const what{.cost = cost, .how = way::look};
-    return look(state_, state_->ask(keys, what), what);
+    return look(state_, state_->key_for(key), cost);
 }
 
 void rate_limiter::reset(std::string_view key, std::stop_token token) {

@@ -211,6 +211,42 @@ TEST_P(rate_limiter_contract, wakes_those_who_wait_when_it_is_reset) {
     }
 }
 
+TEST_P(rate_limiter_contract, decides_nothing_before_it_is_awaited) {
+    for (auto const how : all_algorithms) {
+        SCOPED_TRACE(kind_of(how));
+        auto cached = plan(how, 1, 1h);
+        cached.block_cache = 10;
+        cached.longest_block = 1h;
+        rate_limiter of_a{a, "api", cached};
+        std::array<std::string_view, 1> const names{"name"};
+        auto early = of_a.async_try_acquire("name");
+        try_acquire(a, of_a);
+        EXPECT_FALSE(try_acquire(a, of_a).local);
+        EXPECT_TRUE(sync_wait(std::move(early)).local) << "blocked since";
+        auto blocked = of_a.async_try_acquire("name");
+        auto all_blocked = of_a.async_try_acquire_all(names);
+        reset(a, of_a);
+        EXPECT_TRUE(sync_wait(std::move(blocked)).allowed) << "no longer";
+        reset(a, of_a);
+        EXPECT_TRUE(sync_wait(std::move(all_blocked)).front().allowed);
+        reset(a, of_a);
+    }
+}
+
+TEST_P(rate_limiter_contract, has_all_its_time_from_when_it_is_awaited) {
+    client hasty{{.url = url(), .command_timeout = 2s}};
+    auto together = plan(sliding_log, 1, 1h);
+    together.together = true;
+    rate_limiter of_hasty{hasty, "name", together};
+    std::array<std::string_view, 2> const keys{"x", "y"};
+    auto looking = of_hasty.async_peek("x");
+    auto taking = of_hasty.async_try_acquire_all(keys);
+    auto const begin = now_ms();
+    EXPECT_TRUE(eventually([&] { return now_ms() - begin > 2'100; }));
+    EXPECT_TRUE(sync_wait(std::move(looking)).allowed);
+    EXPECT_TRUE(sync_wait(std::move(taking)).front().allowed);
+}
+
 TEST_P(rate_limiter_contract, ends_waiting_by_a_stop_token_and_when_the_client_closes) {
     for (auto const how : all_algorithms) {
         SCOPED_TRACE(kind_of(how));

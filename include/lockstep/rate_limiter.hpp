@@ -51,7 +51,7 @@ struct rate_limit_options {
     std::int64_t burst = 0;               ///< how much a full bucket holds; 0: `limit`. Only for `token_bucket`
     /// All keys of this limiter in one slot of a Cluster, so that `try_acquire_all` is all or nothing. Else a Cluster spreads them.
     bool together = false;
-    std::chrono::milliseconds wait_limit{0};  ///< how long `acquire` waits before `timeout_error`; 0: for ever
+    std::chrono::milliseconds wait_limit{0};  ///< how long `acquire` waits before `timeout_error`; 0 or `max()`: for ever
     /// So many keys that are known to be over their limit are refused here, without the server; 0: none. Never for longer than the
     /// server would, but for a `reset` by another program; that is seen after `longest_block`.
     std::size_t block_cache = 10'000;

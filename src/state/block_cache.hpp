@@ -29,7 +29,9 @@ class block_cache {
 public:
     using clock = std::chrono::steady_clock;
 
-    block_cache(std::size_t capacity, std::chrono::milliseconds longest) noexcept : capacity_(capacity), longest_(longest) {}
+    /// `longest`: the largest one is as long as the server says, which is never more than some 10 years.
+    block_cache(std::size_t capacity, std::chrono::milliseconds longest) noexcept
+        : capacity_(capacity), longest_(std::min<std::chrono::milliseconds>(longest, std::chrono::hours{24 * 366 * 20})) {}
 
     /// The refusal that still holds for this cost, with what is left of its times.
     std::optional<rate_decision> find(std::string_view key, std::int64_t cost, clock::time_point now) {

@@ -304,7 +304,7 @@ task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, 
 
 task<rate_decision> wait_within_limit(state of, std::string key, std::int64_t cost) {
     auto const limit = of->how.wait_limit;
-    auto const until = limit.count() == 0 ? clock::time_point::max() : clock::now() + limit;
+    auto const until = limit.count() == 0 ? clock::time_point::max() : detail::time_after(limit);
     auto waiting = wait_for_turn(of, key, cost, until);
     auto const made = co_await std::move(waiting);
     if (!made.allowed) {

@@ -435,6 +435,21 @@ TEST_P(rate_limiter_contract, asks_again_when_a_block_is_over) {
     EXPECT_TRUE(eventually([&] { return try_acquire(a, of_a).allowed; })) << "a reset by somebody else is seen soon";
 }
 
+TEST_P(rate_limiter_contract, takes_the_longest_times_as_for_ever) {
+    auto patient = plan(sliding_log, 1, 50ms);
+    patient.wait_limit = std::chrono::milliseconds::max();
+    rate_limiter of_a{a, "api", patient};
+    try_acquire(a, of_a);
+    EXPECT_TRUE(acquire(a, of_a).allowed);
+    auto cached = plan(sliding_log, 1, 1h);
+    cached.block_cache = 10;
+    cached.longest_block = std::chrono::milliseconds::max();
+    rate_limiter of_b{b, "another", cached};
+    try_acquire(b, of_b, "name");
+    EXPECT_FALSE(try_acquire(b, of_b, "name").local);
+    EXPECT_TRUE(try_acquire(b, of_b, "name").local);
+}
+
 TEST_P(rate_limiter_contract, refuses_what_it_cannot_use) {
     auto const reason = [&](rate_limit_options const& how, std::string_view name = "api") {
         return ending_of([&] { rate_limiter{a, name, how}; }).reason;

@@ -53,7 +53,7 @@ struct rate_limit_options {
     bool together = false;
     std::chrono::milliseconds wait_limit{0};  ///< how long `acquire` waits before `timeout_error`; 0 or `max()`: for ever
     /// So many keys that are known to be over their limit are refused here, without the server; 0: none. Never for longer than the
-    /// server would, but for a `reset` by another program; that is seen after `longest_block`.
+    /// server would, but for a `reset` by another object and a place in a bucket that a waiter gave back; those are seen after `longest_block`.
     std::size_t block_cache = 10'000;
     std::chrono::milliseconds longest_block{1'000};
 };

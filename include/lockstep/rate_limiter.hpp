@@ -18,7 +18,7 @@
 ///    a window that begins elsewhere can see up to twice that. About 140 bytes a key.
 ///
 /// Failure: a refusal is a value. Thrown are `invalid_argument_error` (a cost below 1 or above what can ever be there; a key or options
-/// out of range), `timeout_error` (from `acquire` with a `wait_limit`), `unavailable_error`, `cancelled_error`, `server_error`. A decision
+/// out of range), `timeout_error` (from `acquire` with a `wait_limit`, or no answer came), `unavailable_error`, `cancelled_error`, `server_error`. A decision
 /// whose reply was lost is made again: it may be counted twice, never too little. Admit or refuse then, as you see fit: nothing is decided here
 /// without a server.
 ///
@@ -51,9 +51,9 @@ struct rate_limit_options {
     std::int64_t burst = 0;               ///< how much a full bucket holds; 0: `limit`. Only for `token_bucket`
     /// All keys of this limiter in one slot of a Cluster, so that `try_acquire_all` is all or nothing. Else a Cluster spreads them.
     bool together = false;
-    std::chrono::milliseconds wait_limit{0};  ///< how long `acquire` waits before `timeout_error`; 0: for ever
+    std::chrono::milliseconds wait_limit{0};  ///< how long `acquire` waits before `timeout_error`; 0 or `max()`: for ever
     /// So many keys that are known to be over their limit are refused here, without the server; 0: none. Never for longer than the
-    /// server would, but for a `reset` by another program; that is seen after `longest_block`.
+    /// server would, but for a `reset` by another object and a place in a bucket that a waiter gave back; those are seen after `longest_block`.
     std::size_t block_cache = 10'000;
     std::chrono::milliseconds longest_block{1'000};
 };
@@ -66,7 +66,7 @@ struct rate_decision {
     std::chrono::microseconds retry_after{0};  ///< when this would be allowed if nobody else came; 0 if it was
     std::chrono::microseconds reset{0};       ///< until all of it is there again
     std::chrono::system_clock::time_point at{};  ///< the server's time of the decision; of a local refusal: of the one it repeats
-    bool local = false;                       ///< refused here, by the block cache
+    bool local = false;                       ///< refused here, by the block cache or behind others who wait
 };
 
 /// Of one object, since it was made.
@@ -101,7 +101,8 @@ public:
     /// one call and then waited for; if a wait is given up, its place is given back unless others have queued behind it.
     rate_decision acquire(std::string_view key, std::int64_t cost = 1, std::stop_token token = {});
     task<rate_decision> async_acquire(std::string_view key, std::int64_t cost = 1);
-    /// The same within a time. Not `allowed`: it would take longer, which is said as soon as it is known.
+    /// The same within a time. Not `allowed`: it would take longer, which is said as soon as it is known; behind others of this object who wait for
+    /// this key, with the times of the first of them.
     template <class Rep, class Period>
     rate_decision try_acquire_for(std::string_view key, std::chrono::duration<Rep, Period> time, std::int64_t cost = 1, std::stop_token token = {}) {
         return wait_until_steady(key, cost, detail::time_after(time), std::move(token));
@@ -123,7 +124,7 @@ public:
     rate_decision peek(std::string_view key, std::int64_t cost = 1, std::stop_token token = {}) const;
     task<rate_decision> async_peek(std::string_view key, std::int64_t cost = 1) const;
 
-    /// Forgets what was counted for this key.
+    /// Forgets what was counted for this key. Those of this object who wait in line for it go on at once, those of others within a minute.
     void reset(std::string_view key, std::stop_token token = {});
     task<void> async_reset(std::string_view key);
 

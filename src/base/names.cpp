@@ -21,13 +21,6 @@ int digit(char c) {
     return -1;
 }
 
-void check_name(std::string_view name) {
-    if (name.empty() || name.size() > max_name_bytes) {
-        throw invalid_argument_error(
-            "a name has 1 to " + std::to_string(max_name_bytes) + " bytes; this one has " + std::to_string(name.size()));
-    }
-}
-
 void append_encoded(std::string& out, std::string_view name) {
     static constexpr std::string_view digits = "0123456789ABCDEF";
     for (char const c : name) {
@@ -41,6 +34,13 @@ void append_encoded(std::string& out, std::string_view name) {
 }
 
 }  // namespace
+
+void check_name(std::string_view name) {
+    if (name.empty() || name.size() > max_name_bytes) {
+        throw invalid_argument_error(
+            "a name has 1 to " + std::to_string(max_name_bytes) + " bytes; this one has " + std::to_string(name.size()));
+    }
+}
 
 std::string encode_name(std::string_view name) {
     check_name(name);

@@ -16,6 +16,9 @@ namespace lockstep::base {
 inline constexpr std::size_t max_name_bytes = 512;
 
 /// Throws invalid_argument_error unless the name has 1 to 512 bytes.
+void check_name(std::string_view name);
+
+/// Throws as `check_name` does.
 std::string encode_name(std::string_view name);
 
 /// The inverse; nothing when the text is no encoded name (a stray `%`, or a character that is always encoded).

@@ -16,11 +16,22 @@
 
 namespace lockstep::detail {
 
+/// A refusal, so long after it was asked for: what is left of its times.
+inline rate_decision repeated(rate_decision said, std::chrono::steady_clock::duration after) noexcept {
+    auto const passed = std::chrono::floor<std::chrono::microseconds>(after);
+    said.retry_after = std::max(said.retry_after - passed, std::chrono::microseconds{1});
+    said.reset = std::max(said.reset - passed, std::chrono::microseconds{0});
+    said.local = true;
+    return said;
+}
+
 class block_cache {
 public:
     using clock = std::chrono::steady_clock;
 
-    block_cache(std::size_t capacity, std::chrono::milliseconds longest) noexcept : capacity_(capacity), longest_(longest) {}
+    /// `longest`: the largest one is as long as the server says, which is never more than some 10 years.
+    block_cache(std::size_t capacity, std::chrono::milliseconds longest) noexcept
+        : capacity_(capacity), longest_(std::min<std::chrono::milliseconds>(longest, std::chrono::hours{24 * 366 * 20})) {}
 
     /// The refusal that still holds for this cost, with what is left of its times.
     std::optional<rate_decision> find(std::string_view key, std::int64_t cost, clock::time_point now) {
@@ -34,12 +45,7 @@ public:
             return std::nullopt;
         }
         if (cost < known.cost) return std::nullopt;
-        auto said = known.said;
-        auto const passed = std::chrono::floor<std::chrono::microseconds>(now - known.asked);
-        said.retry_after = std::max(said.retry_after - passed, std::chrono::microseconds{1});
-        said.reset = std::max(said.reset - passed, std::chrono::microseconds{0});
-        said.local = true;
-        return said;
+        return repeated(known.said, now - known.asked);
     }
 
     /// `asked`: before the question was sent, so that it ends here before it ends there.

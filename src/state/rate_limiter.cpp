@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <optional>
 #include <unordered_set>
 
 // What is asked, and how those who ask at once share a call: rate_asking.hpp. Who waits queues behind those of this process who want the same key,
@@ -30,6 +32,7 @@ using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_keys = 1'000;
+constexpr milliseconds longest_rest = 1min;  // of the first in line: another program may have reset the key
 
 /// The word for a bucket is short: keys of up to 30 bytes take 16 less.
 std::string_view kind_of(rate_limit_options const& how) {
@@ -107,11 +110,21 @@ void count(detail::limiter_state& of, rate_decision const& made) noexcept {
     (made.allowed ? of.allowed : of.refused).fetch_add(1, std::memory_order_relaxed);
 }
 
-task<rate_decision> decided(rate_decision made) { co_return made; }
+/// Without the server.
+rate_decision refused_here(detail::limiter_state& of, rate_decision const& made) noexcept {
+    of.refused.fetch_add(1, std::memory_order_relaxed);
+    of.refused_locally.fetch_add(1, std::memory_order_relaxed);
+    return made;
+}
 
-/// `sent`: before the question.
-task<rate_decision> decision(state of, std::string key, std::string full_key, std::int64_t cost, clock::time_point sent) {
+/// No server, or one that does not answer.
+bool says_nothing_was_heard(error const& problem) noexcept { return problem.reason() == errc::unavailable || problem.reason() == errc::timeout; }
+
+task<rate_decision> decision(state of, std::string key, std::int64_t cost) {
+    auto const sent = clock::now();
+    if (auto const known = of->blocked.find(key, cost, sent)) co_return refused_here(*of, *known);
     of->asked.fetch_add(1, std::memory_order_relaxed);
+    auto full_key = of->key_for(key);
     auto const slot = detail::rate_slot(*of->object.owner(), full_key);
     detail::rate_decider asking{of->calls, std::move(full_key), slot, cost};
     co_await asking;
@@ -120,36 +133,38 @@ task<rate_decision> decision(state of, std::string key, std::string full_key, st
     co_return asking.made;
 }
 
-task<rate_decision> look(state of, task<reply> answer, rate_question what) {
-    auto const said = co_await std::move(answer);
+// What these ask is asked here and not by who makes the task: its time begins with the question.
+
+task<rate_decision> look(state of, std::string full_key, std::int64_t cost) {
+    rate_question const what{.cost = cost, .how = way::look};
+    std::string_view const keys[] = {full_key};
+    auto asking = of->ask(keys, what);
+    auto const said = co_await std::move(asking);
     co_return detail::rate_answer{of->rules, said, 1, what}.next();
 }
 
-task<std::vector<rate_decision>> decisions(state of, task<reply> answer, std::size_t keys, rate_question what) {
-    auto const said = co_await std::move(answer);
-    detail::rate_answer reading{of->rules, said, keys, what};
+task<std::vector<rate_decision>> decisions(state of, std::vector<std::string> full_keys, std::int64_t cost) {
+    rate_question const what{.cost = cost, .how = way::all};
+    std::vector<std::string_view> const keys(full_keys.begin(), full_keys.end());
+    auto asking = of->ask(keys, what);
+    auto const said = co_await std::move(asking);
+    detail::rate_answer reading{of->rules, said, keys.size(), what};
     std::vector<rate_decision> made;
-    made.reserve(keys);
-    for (std::size_t i = 0; i < keys; ++i) {
+    made.reserve(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
         made.push_back(reading.next());
         count(*of, made.back());
     }
     co_return made;
 }
 
-task<rate_decision> try_one(state const& of, std::string_view key, std::int64_t cost) {
-    auto const now = clock::now();
-    if (auto const known = of->blocked.find(key, cost, now)) {
-        of->refused.fetch_add(1, std::memory_order_relaxed);
-        of->refused_locally.fetch_add(1, std::memory_order_relaxed);
-        return decided(*known);
-    }
-    return decision(of, std::string{key}, of->key_for(key), cost, now);
-}
-
 struct turn_answer {
+    bool must_wait(clock::time_point until) const noexcept { return !made.allowed && comes <= until; }
+
     rate_decision made{};
     std::int64_t brought_to = 0;  ///< ticks: the bucket, by this
+    clock::time_point asked{};    ///< before it was
+    clock::time_point comes{};    ///< its turn, if nobody else comes
 };
 
 /// A place in a bucket that was taken for later. Given back, if it still can be, unless it is used.
@@ -193,15 +208,17 @@ private:
 
 /// One question of somebody who waits.
 task<turn_answer> ask_for_turn(state of, std::string full_key, std::int64_t cost, clock::time_point until) {
+    turn_answer answer{.asked = clock::now()};
     rate_question what{.cost = cost, .how = way::all};
     if (of->rules.is_bucket()) {
-        auto const left = std::chrono::floor<microseconds>(until - std::min(until, clock::now()));
+        auto const left = std::chrono::floor<microseconds>(until - std::min(until, answer.asked));
         what.ahead = std::min(std::min(left, detail::rate_rules::furthest_reservation).count() * detail::rate_rules::ticks_per_us, of->rules.furthest);
     }
     std::string_view const keys[] = {full_key};
     auto asking = of->ask(keys, what);
     auto const said = co_await std::move(asking);
-    turn_answer answer{.made = detail::rate_answer{of->rules, said, 1, what}.next()};
+    answer.made = detail::rate_answer{of->rules, said, 1, what}.next();
+    answer.comes = clock::now() + answer.made.retry_after;
     if (of->rules.is_bucket()) answer.brought_to = detail::bucket_after(said);
     co_return answer;
 }
@@ -220,46 +237,74 @@ task<rate_decision> take_turn(state of, std::string full_key, std::int64_t cost,
     co_return made;
 }
 
+/// Of the first in a line: asks until it has its turn, or knows that it comes too late. `given`: what it was told before it came here.
+task<turn_answer> lead_line(state of, detail::place& mine, std::string full_key, std::int64_t cost, clock::time_point until, std::optional<turn_answer> given) {
+    // A place in a bucket can be had that much earlier than its time comes.
+    auto const early = of->rules.is_bucket() ? microseconds{of->rules.furthest / detail::rate_rules::ticks_per_us} : microseconds{0};
+    while (!given || given->must_wait(until)) {
+        bool is_due = true;
+        if (given) {
+            mine.tell(given->made, given->asked);
+            // A moment more than needed, so that it is not asked for in vain.
+            auto const rests = std::chrono::ceil<milliseconds>(given->comes - early - clock::now());
+            if (rests.count() > 0) {
+                auto resting = detail::doorbell::wait(of->object.owner(), mine.bell(), std::min(rests, longest_rest));
+                co_await std::move(resting);
+                is_due = given->comes - early <= clock::now() + 10ms;  // a rest counts from when its turn began
+            }
+        }
+        auto const asked = clock::now();
+        try {
+            auto asking = ask_for_turn(of, full_key, cost, until);
+            given = co_await std::move(asking);
+        } catch (error const& problem) {
+            bool const is_away = says_nothing_was_heard(problem);
+            // Else each behind it would find out for itself, one after the other.
+            if (is_away && is_due) mine.fail_those_behind(asked, std::current_exception());
+            if (!is_away || is_due) throw;  // otherwise it goes on resting: it has only looked whether something changed
+        }
+    }
+    co_return *given;
+}
+
 task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, clock::time_point until) {
     waiting_count const counted{of};
-    auto const owner = of->object.owner();
     auto const full_key = of->key_for(key);
-    engine::pause turn{owner, 0ms};
+    engine::pause turn{of->object.owner(), 0ms};
     co_await turn;
-    turn_answer given{.made = {.limit = of->rules.most()}};
-    auto const& made = given.made;
+    std::optional<turn_answer> given;
+    auto const rings = of->waiting_lines->rings();
     // A bucket keeps those who ask in order by itself, however many ask at once, and needs the line only when it has none of its near future left.
-    if (of->rules.is_bucket() && !of->waiting_lines->has(key)) {
+    // Who has no time left asks as `try_acquire` does.
+    if (until <= clock::now() || (of->rules.is_bucket() && !of->waiting_lines->has(key))) {
         auto asking = ask_for_turn(of, full_key, cost, until);
         given = co_await std::move(asking);
     }
-    if (!made.allowed && clock::now() + made.retry_after <= until) {
+    if (!given || given->must_wait(until)) {
         detail::place mine{of->waiting_lines, key, until};
         co_await mine;
-        while (mine.is_first()) {
-            // A place in a bucket can be had that much earlier than its time comes. A moment more than needed, so that it is not asked for in vain.
-            auto const early = of->rules.is_bucket() ? microseconds{of->rules.furthest / detail::rate_rules::ticks_per_us} : microseconds{0};
-            auto const rests = std::chrono::ceil<milliseconds>(std::max(made.retry_after - early, microseconds{0}));
-            if (rests.count() > 0) {
-                engine::pause rest{owner, rests};
-                co_await rest;
-            }
-            auto asking = ask_for_turn(of, full_key, cost, until);
-            given = co_await std::move(asking);
-            if (made.allowed || clock::now() + made.retry_after > until) break;
+        task<turn_answer> going_on;
+        if (mine.is_first()) {
+            if (of->waiting_lines->rings() != rings) given.reset();  // nobody could tell it, as it was not here
+            going_on = lead_line(of, mine, full_key, cost, until, given);
+        } else if (auto const& news = mine.news()) {
+            co_return refused_here(*of, detail::repeated(news->said, clock::now() - news->asked));
+        } else {
+            going_on = ask_for_turn(of, full_key, cost, until);  // its time is over and there is nothing that it could be told
         }
+        given = co_await std::move(going_on);
     }
-    if (!made.allowed) {
-        count(*of, made);
-        co_return made;
+    if (!given->made.allowed) {
+        count(*of, given->made);
+        co_return given->made;
     }
-    auto taking = take_turn(of, full_key, cost, given);
+    auto taking = take_turn(of, full_key, cost, *given);
     co_return co_await std::move(taking);
 }
 
 task<rate_decision> wait_within_limit(state of, std::string key, std::int64_t cost) {
     auto const limit = of->how.wait_limit;
-    auto const until = limit.count() == 0 ? clock::time_point::max() : clock::now() + limit;
+    auto const until = limit.count() == 0 ? clock::time_point::max() : detail::time_after(limit);
     auto waiting = wait_for_turn(of, key, cost, until);
     auto const made = co_await std::move(waiting);
     if (!made.allowed) {
@@ -274,6 +319,7 @@ task<void> forget(state of, std::string key, std::string full_key) {
     auto request = redis::run_command(owner.way(), words, detail::rate_terms(owner, detail::rate_slot(owner, full_key)));
     co_await std::move(request);
     of->blocked.remove(key);
+    owner.home().in_turn([&] { of->waiting_lines->ring(key); });
 }
 
 }  // namespace
@@ -290,7 +336,8 @@ rate_decision rate_limiter::try_acquire(std::string_view key, std::int64_t cost,
 task<rate_decision> rate_limiter::async_try_acquire(std::string_view key, std::int64_t cost) {
     state_->object.require_usable();
     state_->check_cost(cost);
-    return try_one(state_, key, cost);
+    base::check_name(key);
+    return decision(state_, std::string{key}, cost);
 }
 
 std::vector<rate_decision> rate_limiter::try_acquire_all(std::span<std::string_view const> keys, std::int64_t cost, std::stop_token token) {
@@ -308,15 +355,16 @@ task<std::vector<rate_decision>> rate_limiter::async_try_acquire_all(std::span<s
     if (!state_->how.together) {
         std::vector<task<rate_decision>> each;
         each.reserve(keys.size());
-        for (auto const key : keys) each.push_back(try_one(state_, key, cost));
+        for (auto const key : keys) {
+            base::check_name(key);
+            each.push_back(decision(state_, std::string{key}, cost));
+        }
         return when_all(std::move(each));
     }
     std::vector<std::string> full_keys;
     full_keys.reserve(keys.size());
     for (auto const key : keys) full_keys.push_back(state_->key_for(key));
-    std::vector<std::string_view> const views(full_keys.begin(), full_keys.end());
-    rate_question const what{.cost = cost, .how = way::all};
-    return decisions(state_, state_->ask(views, what), keys.size(), what);
+    return decisions(state_, std::move(full_keys), cost);
 }
 
 rate_decision rate_limiter::acquire(std::string_view key, std::int64_t cost, std::stop_token token) {
@@ -326,7 +374,7 @@ rate_decision rate_limiter::acquire(std::string_view key, std::int64_t cost, std
 task<rate_decision> rate_limiter::async_acquire(std::string_view key, std::int64_t cost) {
     state_->object.require_usable();
     state_->check_cost(cost);
-    static_cast<void>(base::encode_name(key));
+    base::check_name(key);
     return wait_within_limit(state_, std::string{key}, cost);
 }
 
@@ -338,7 +386,7 @@ task<rate_decision> rate_limiter::async_wait_until_steady(std::string_view key, 
     if (until <= clock::now()) return async_try_acquire(key, cost);
     state_->object.require_usable();
     state_->check_cost(cost);
-    static_cast<void>(base::encode_name(key));
+    base::check_name(key);
     return wait_for_turn(state_, std::string{key}, cost, until);
 }
 
@@ -349,10 +397,7 @@ rate_decision rate_limiter::peek(std::string_view key, std::int64_t cost, std::s
 task<rate_decision> rate_limiter::async_peek(std::string_view key, std::int64_t cost) const {
     state_->object.require_usable();
     state_->check_cost(cost);
-    auto const full_key = state_->key_for(key);
-    std::string_view const keys[] = {full_key};
-    rate_question const what{.cost = cost, .how = way::look};
-    return look(state_, state_->ask(keys, what), what);
+    return look(state_, state_->key_for(key), cost);
 }
 
 void rate_limiter::reset(std::string_view key, std::stop_token token) {

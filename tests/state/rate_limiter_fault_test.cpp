@@ -158,6 +158,38 @@ TEST_P(rate_algorithms, count_a_decision_at_least_once_when_its_reply_is_lost) {
     EXPECT_GE(left, 10 - known - 3) << "and once for each time it was sent";
 }
 
+TEST_P(rate_algorithms, fail_all_who_wait_in_line_when_the_server_is_away) {
+    redis_server server;
+    client by{{.url = server.url(), .command_timeout = 1s}};
+    rate_limiter limiter{by, "api", plan(1, 1h)};
+    EXPECT_TRUE(limiter.try_acquire("another key").allowed);
+    server.kill9();
+    auto const begin = now_ms();
+    std::vector<begun<rate_decision>> waiting;
+    for (int i = 0; i < 100; ++i) waiting.emplace_back(limiter.async_acquire("key"));
+    for (auto const& one : waiting) EXPECT_EQ(ending_of([&] { one.get(); }).reason, errc::unavailable);
+    EXPECT_LT(now_ms() - begin, 30'000) << "not one after the other";
+}
+
+TEST_P(rate_algorithms, answer_whose_time_is_over_in_line_as_the_server_says) {
+    redis_server server;
+    client by{server.url()};
+    rate_limiter limiter{by, "api", plan(1, 1h)};
+    EXPECT_TRUE(limiter.try_acquire("another key").allowed);
+    server.stop();
+    begun first{limiter.async_acquire("key")};
+    EXPECT_TRUE(eventually([&] { return limiter.statistics().asked == 2; }));
+    begun second{limiter.async_try_acquire_for("key", 10ms)};
+    EXPECT_TRUE(eventually([&] { return limiter.statistics().asked == 3; })) << "nobody has heard anything that it could be told";
+    server.cont();
+    EXPECT_TRUE(first.get().allowed);
+    auto const made = second.get();
+    EXPECT_FALSE(made.allowed);
+    EXPECT_GT(made.retry_after, 1min);
+    EXPECT_GE(made.reset, made.retry_after);
+    EXPECT_GT(us_of(made), 0);
+}
+
 TEST_P(rate_algorithms, leave_no_keys_behind) {
     redis_server server;
     client by{server.url()};

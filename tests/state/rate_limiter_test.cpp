@@ -12,6 +12,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace lockstep::test {
 namespace {
@@ -144,6 +145,106 @@ TEST_P(rate_limiter_contract, says_at_once_that_a_turn_would_come_too_late) {
         EXPECT_EQ(ending_of([&] { acquire(a, impatient); }).reason, errc::timeout);
         EXPECT_EQ(of_a.statistics().waiting, 0U);
     }
+}
+
+// The first in line knows when its turn comes, and nobody's behind it comes earlier.
+TEST_P(rate_limiter_contract, says_at_once_behind_others_that_a_turn_would_come_too_late) {
+    for (auto const how : all_algorithms) {
+        SCOPED_TRACE(kind_of(how));
+        rate_limiter of_a{a, "api", plan(how, 1, 1h)};
+        try_acquire(a, of_a);
+        std::vector<begun<rate_decision>> waiting;
+        std::stop_source stop;
+        auto const begin = now_ms();
+        sync_wait(in_turn_of(a, [&] {
+            waiting.emplace_back(with_stop_token(of_a.async_acquire("name"), stop.get_token()));
+            waiting.emplace_back(of_a.async_try_acquire_for("name", 50s));  // before anything was said to the first
+            return true;
+        }));
+        for (auto const& late : {waiting[1].get(), try_acquire_for(a, of_a, 50s)}) {
+            EXPECT_FALSE(late.allowed);
+            EXPECT_TRUE(late.local || how == token_bucket);
+            EXPECT_EQ(late.limit, 1);
+            EXPECT_GT(late.retry_after, 1min);
+            EXPECT_LE(late.retry_after, 2h);
+            EXPECT_GE(late.reset, late.retry_after);
+            EXPECT_NEAR(std::chrono::duration<double>(late.at - std::chrono::system_clock::now()).count(), 0, 40);
+        }
+        EXPECT_LT(now_ms() - begin, 30'000);
+        EXPECT_FALSE(waiting[0].done());
+        EXPECT_EQ(of_a.statistics().waiting, 1U);
+        EXPECT_EQ(of_a.statistics().refused, 2U);
+        stop.request_stop();
+        EXPECT_EQ(ending_of([&] { waiting[0].get(); }).reason, errc::cancelled);
+        reset(a, of_a);
+    }
+}
+
+TEST_P(rate_limiter_contract, wakes_those_who_wait_when_it_is_reset) {
+    for (auto const how : all_algorithms) {
+        SCOPED_TRACE(kind_of(how));
+        rate_limiter of_a{a, "api", plan(how, 1, 24h)};
+        try_acquire(a, of_a);
+        begun first{of_a.async_acquire("name")};
+        begun second{of_a.async_acquire("name")};
+        std::uint64_t const questions = how == token_bucket ? 3 : 2;  // of which both ask: who asks after the reset would be the first
+        EXPECT_TRUE(eventually([&] { return of_a.statistics().waiting == 2 && of_a.statistics().asked == questions; }));
+        reset(a, of_a);
+        EXPECT_TRUE(first.get().allowed);
+        EXPECT_FALSE(second.done());
+        reset(a, of_a);
+        EXPECT_TRUE(second.get().allowed);
+        std::optional<begun<rate_decision>> third;
+        auto const before = of_a.statistics().asked;
+        auto const reset_behind_question = [&]() -> task<bool> {
+            next_turn const turn{a};
+            co_await turn;
+            third.emplace(of_a.async_acquire("name"));
+            while (of_a.statistics().asked == before) co_await turn;
+            auto resetting = of_a.async_reset("name");
+            co_await std::move(resetting);
+            co_return true;
+        };
+        EXPECT_TRUE(sync_wait(reset_behind_question()));
+        EXPECT_TRUE(third->get().allowed) << "also when it comes with the answer";
+        reset(a, of_a);
+    }
+}
+
+TEST_P(rate_limiter_contract, decides_nothing_before_it_is_awaited) {
+    for (auto const how : all_algorithms) {
+        SCOPED_TRACE(kind_of(how));
+        auto cached = plan(how, 1, 1h);
+        cached.block_cache = 10;
+        cached.longest_block = 1h;
+        rate_limiter of_a{a, "api", cached};
+        std::array<std::string_view, 1> const names{"name"};
+        auto early = of_a.async_try_acquire("name");
+        try_acquire(a, of_a);
+        EXPECT_FALSE(try_acquire(a, of_a).local);
+        EXPECT_TRUE(sync_wait(std::move(early)).local) << "blocked since";
+        auto blocked = of_a.async_try_acquire("name");
+        auto all_blocked = of_a.async_try_acquire_all(names);
+        reset(a, of_a);
+        EXPECT_TRUE(sync_wait(std::move(blocked)).allowed) << "no longer";
+        reset(a, of_a);
+        EXPECT_TRUE(sync_wait(std::move(all_blocked)).front().allowed);
+        reset(a, of_a);
+    }
+}
+
+TEST_P(rate_limiter_contract, has_all_its_time_from_when_it_is_awaited) {
+    client hasty{{.url = url(), .command_timeout = 2s}};
+    auto together = plan(sliding_log, 1, 1h);
+    together.together = true;
+    rate_limiter of_hasty{hasty, "name", together};
+    std::array<std::string_view, 2> const keys{"x", "y"};
+    auto looking = of_hasty.async_peek("x");
+    auto taking = of_hasty.async_try_acquire_all(keys);
+    auto const begin = now_ms();
+    EXPECT_TRUE(eventually([&] { return now_ms() - begin > 2'100; }));
+    EXPECT_TRUE(sync_wait(std::move(looking)).allowed);
+    EXPECT_TRUE(sync_wait(std::move(taking)).front().allowed);
 }
 
 TEST_P(rate_limiter_contract, ends_waiting_by_a_stop_token_and_when_the_client_closes) {
@@ -332,6 +433,21 @@ TEST_P(rate_limiter_contract, asks_again_when_a_block_is_over) {
     rate_limiter of_b{b, "api", cached};
     reset(b, of_b);
     EXPECT_TRUE(eventually([&] { return try_acquire(a, of_a).allowed; })) << "a reset by somebody else is seen soon";
+}
+
+TEST_P(rate_limiter_contract, takes_the_longest_times_as_for_ever) {
+    auto patient = plan(sliding_log, 1, 50ms);
+    patient.wait_limit = std::chrono::milliseconds::max();
+    rate_limiter of_a{a, "api", patient};
+    try_acquire(a, of_a);
+    EXPECT_TRUE(acquire(a, of_a).allowed);
+    auto cached = plan(sliding_log, 1, 1h);
+    cached.block_cache = 10;
+    cached.longest_block = std::chrono::milliseconds::max();
+    rate_limiter of_b{b, "another", cached};
+    try_acquire(b, of_b, "name");
+    EXPECT_FALSE(try_acquire(b, of_b, "name").local);
+    EXPECT_TRUE(try_acquire(b, of_b, "name").local);
 }
 
 TEST_P(rate_limiter_contract, refuses_what_it_cannot_use) {

@@ -188,7 +188,7 @@ task<void> cron_scheduler::nudge(std::shared_ptr<cron_scheduler> self) {
     auto const types = std::exchange(self->owed_, {});
     for (auto const& type : types) {
         auto const at = self->office_->queue_of(type);
-        std::vector<std::string> words{at->rules()};
+        std::vector<std::string> words{at->rules(), "0"};
         auto asking = job_office::run(at, scripts::queue_nudge, {"", "ready", "ranked", "waiting", "held"}, std::move(words));
         auto const said = co_await std::move(asking);
         if (said.integer() == 0) continue;

@@ -120,11 +120,11 @@ constexpr std::size_t at_once = 100;
 
 /// What the server has given to this consumer, but nobody here knows of: the reply was lost, or an earlier process of this name died.
 /// Of what that process had, the first, as many as are run at once, count as delivered once more: one of them may have killed it. What it had read ahead keeps
-/// its count, or it would be given up together with the one that kills. The server is told the number and does not add: sent again, the call counts once.
+/// its count, or it would be given up together with the one that kills. The server is told the number and does not add, and what was counted is not counted
+/// again when this begins again: an answer that is lost counts once.
 task<void> consumer_state::take_unheard(std::shared_ptr<consumer_state> self) {
     self->looks_for_unheard_ = true;  // until it is through
     auto const& options = self->options_;
-    auto suspects = self->is_new_ ? options.concurrency : 0;
     std::string from = "-";
     while (true) {
         auto asking = self->at_.command({"XPENDING", self->at_.key(), options.group, from, "+", at_once, options.name});
@@ -134,8 +134,8 @@ task<void> consumer_state::take_unheard(std::shared_ptr<consumer_state> self) {
             auto const id = std::string{one[0].text()};
             from = "(" + id;
             if (self->is_known(id)) continue;
-            bool const is_suspect = suspects > 0;
-            if (is_suspect) --suspects;
+            bool const is_suspect = self->suspects_ > 0;
+            if (is_suspect) --self->suspects_;
             unheard.insert(unheard.end(), {id, std::to_string(is_suspect ? one[3].integer() + 1 : 0)});
         }
         if (!unheard.empty()) {
@@ -153,7 +153,7 @@ task<void> consumer_state::take_unheard(std::shared_ptr<consumer_state> self) {
         if (said.size() < at_once) break;
     }
     self->looks_for_unheard_ = false;
-    self->is_new_ = false;
+    self->suspects_ = 0;
 }
 
 /// Ends the read that waits, without losing what it may just be given (as closing its connection could).

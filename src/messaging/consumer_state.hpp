@@ -172,7 +172,7 @@ private:
     base::backoff retreat_time_{milliseconds{20}, milliseconds{2'000}};
     bool group_was_there_ = false;
     bool looks_for_unheard_;
-    bool is_new_ = true;  // what is pending was delivered to an earlier process of this name
+    std::size_t suspects_ = options_.concurrency;  // how many of those that are pending at first may have killed an earlier process of this name
     std::int64_t connection_id_ = 0;  // of the reader's connection while it reads; 0: it does not
     std::string cursor_ = "0-0";
     clock::time_point next_look_;

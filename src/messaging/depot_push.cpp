@@ -212,11 +212,13 @@ task<void> depot::put_again(std::shared_ptr<depot> self, std::vector<std::shared
             auto request = me.run(me.push_script_, keys, words);
             auto const said = co_await std::move(request);
             auto const answer = read_push_answer(said);
+            me.clock_.learn(answer.now_ms);
             if (answer.late) continue;
             me.hub_.sessions().give_back(std::move(by));
             if (answer.told) me.look_after_them();
             co_return;
         }
+        throw timeout_error("the server's clock runs away");
     } catch (error const& problem) {
         log(log_level::warning, fmt::format("'{}': {} items that nobody waited for any more may be lost: {}", me.what_.name(), items.size(), problem.what()));
     }

@@ -17,7 +17,7 @@ local besides
 --#include queue_was
 --#include queue_tell
 --#include queue_tell_time
-local wait = whole(ARGV[2], 0, 60000)
+local wait = whole(ARGV[2] or '', 0, 60000)
 if not wait then return refuse('in_ms: 0 to 60000') end
 now = own_time(was, now)
 if wait > 0 then

@@ -218,6 +218,21 @@ TEST_F(cron_faults, another_worker_goes_on_at_once_when_the_one_that_fires_sched
     expect_no_gap(fired());
 }
 
+TEST_F(cron_faults, who_fires_schedules_goes_on_leading) {
+    put_every_second(1);
+    job_worker worker{near, "name"};
+    worker.start();
+    election who{near, "jobs:name"};
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= 1; }));
+    auto const before = who.leader();
+    ASSERT_TRUE(before);
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= 4; }));
+    auto const after = who.leader();
+    ASSERT_TRUE(after);
+    EXPECT_EQ(after->term, before->term);
+    worker.stop();
+}
+
 TEST_F(cron_faults, schedules_go_on_after_the_server_was_away) {
     put_every_second(1);
     job_worker worker{far, "name", {.cron_takeover = 500ms}};

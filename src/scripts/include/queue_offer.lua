@@ -14,7 +14,7 @@ if offer and not is_stale and #message <= 4096 and lease > 0 and most_deliveries
     end
 end
 if to then
-    local moment = math.min(lease, 400)  -- shorter than the time after which who enqueued looks whether it was taken (depot_push.cpp)
+    local moment = math.min(lease, 400)  -- shorter than the time after which who enqueued looks whether it was taken (depot.cpp)
     local token, ends = id .. '.1', string.format('%.0f', now + moment)
     call('HSET', items, token, offer)
     call('ZADD', held, ends, token)

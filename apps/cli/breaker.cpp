@@ -4,6 +4,7 @@
 #include "cli/options.hpp"
 
 #include <lockstep/circuit_breaker.hpp>
+#include <lockstep/error.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -18,12 +19,16 @@ struct breaker_words {
     std::optional<std::chrono::milliseconds> ttl{};
 };
 
-/// Nothing is called through it here, so its own rules do not matter.
-circuit_breaker breaker_at(client& by, std::string const& name) { return {by, name, {.failure_threshold = 1}}; }
+/// Nothing is called through it here, so its own rules do not matter; but what it asks for is kept by these, so they are the longest.
+circuit_breaker breaker_at(client& by, std::string const& name) {
+    using namespace std::chrono_literals;
+    return {by, name, {.failure_threshold = 1, .sampling = 24h, .recovery_timeout = 24h, .probe_lease = 24h}};
+}
 
 exit_code show_breaker(context const& all, std::string const& name) {
     auto by = all.connect();
     auto const seen = breaker_at(by, name).look();
+    if (seen.local) throw unavailable_error(fmt::format("circuit breaker '{}': the server was not heard, or refuses", name));
     bool const is_open = seen.state == circuit::open;
     if (all.json) {
         all.print_json(boost::json::object{{"name", name}, {"state", std::string{to_string(seen.state)}}, {"held", seen.held},

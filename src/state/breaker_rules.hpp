@@ -24,7 +24,7 @@ struct outcome_counts {
     }
 };
 
-/// It can't be asked, or does nothing but refuse (out of memory, no replicas): what was counted here decides until it answers again.
+/// It can't be asked, or does nothing but refuse (out of memory, no replicas): what was counted here decides until it takes a write again.
 inline bool is_silence(error const& problem) noexcept {
     return problem.reason() == errc::unavailable || problem.reason() == errc::timeout || problem.reason() == errc::server;
 }

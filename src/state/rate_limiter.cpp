@@ -261,7 +261,7 @@ task<turn_answer> lead_line(state of, detail::place& mine, std::string full_key,
             bool const is_away = says_nothing_was_heard(problem);
             // Else each behind it would find out for itself, one after the other.
             if (is_away && is_due) mine.fail_those_behind(asked, std::current_exception());
-            if (!is_away || is_due) throw;  // otherwise it goes on resting: it has only looked whether something changed
+            if (is_due || !(is_away || problem.reason() == errc::server)) throw;  // otherwise it goes on resting: it has only looked whether something changed
         }
     }
     co_return *given;

@@ -16,6 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using clock = redis::reactor::clock;
 
+constexpr milliseconds longest_try{60'000};
 constexpr milliseconds longest_budget{5'000};  // a command that was given up can run so much later at most
 
 std::int64_t latest(state_object const& at, clock::time_point until) {
@@ -34,7 +35,8 @@ std::string state_object::rules(milliseconds retention) const {
 }
 
 task<reply> change_once(std::shared_ptr<state_object const> at, change what) {
-    auto const until = at->owner()->deadline({});
+    // No longer than the server remembers what counted (state_rules.lua).
+    auto const until = std::min(at->owner()->deadline({}), at->owner()->home().now() + longest_try);
     engine::pause turn{at->owner(), milliseconds{0}};
     co_await turn;
     auto session = at->home().sessions().borrow();

@@ -18,6 +18,7 @@ namespace detail {
 using std::chrono::milliseconds;
 
 void watch_state::stop() noexcept {
+    if (!what_->owner()->same_process()) return;
     over_.request_stop();
     ear_.unsubscribe();
     std::lock_guard const guard{running_};  // until the handler has returned

@@ -143,6 +143,8 @@ TEST_F(cli_messaging, breakers) {
     EXPECT_EQ(told.at("state"), "open");
     EXPECT_GT(told.at("retry_after_ms").as_int64(), 3'000'000);
     EXPECT_EQ(run({"breaker", "open", "--ttl", "0", "mail"}).code, 64);
+    server.kill9();
+    EXPECT_EQ(run({"breaker", "show", "mail"}).code, 69) << "and not that it is closed";
 }
 
 TEST_F(cli_messaging, shows_in_ls_what_is_there) {

@@ -35,10 +35,10 @@ std::string state_object::rules(milliseconds retention) const {
 }
 
 task<reply> change_once(std::shared_ptr<state_object const> at, change what) {
-    // No longer than the server remembers what counted (state_rules.lua).
-    auto const until = std::min(at->owner()->deadline({}), at->owner()->home().now() + longest_try);
     engine::pause turn{at->owner(), milliseconds{0}};
     co_await turn;
+    // No longer than the server remembers what counted (state_rules.lua).
+    auto const until = std::min(at->owner()->deadline({}), at->owner()->home().now() + longest_try);
     auto session = at->home().sessions().borrow();
     std::vector<std::string_view> const keys(what.keys.begin(), what.keys.end());
     while (true) {

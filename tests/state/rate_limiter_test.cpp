@@ -187,8 +187,8 @@ TEST_P(rate_limiter_contract, wakes_those_who_wait_when_it_is_reset) {
         try_acquire(a, of_a);
         begun first{of_a.async_acquire("name")};
         begun second{of_a.async_acquire("name")};
-        std::uint64_t const questions = how == token_bucket ? 3 : 2;  // of which both ask: who asks after the reset would be the first
-        EXPECT_TRUE(eventually([&] { return of_a.statistics().waiting == 2 && of_a.statistics().asked == questions; }));
+        EXPECT_TRUE(eventually([&] { return of_a.statistics().waiting == 2; }));
+        static_cast<void>(of_a.peek("name"));  // its answer comes behind those to what they asked, if the second did: who asks after the reset would be the first
         reset(a, of_a);
         EXPECT_TRUE(first.get().allowed);
         EXPECT_FALSE(second.done());

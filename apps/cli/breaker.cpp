@@ -49,10 +49,7 @@ void add_breaker(CLI::App& command, context& all) {
     command.require_subcommand(1);
     auto const what = std::make_shared<breaker_words>();
     auto const add = [&](char const* name, char const* about, std::function<exit_code()> const& act) {
-        auto* const made = add_action(command, name, about);
-        add_name(*made, what->name);
-        made->callback([act, &all] { all.action = act; });
-        return made;
+        return add_action(command, name, about, what->name, all, act);
     };
     add("show", "print its state; returns 1 if it is open", [what, &all] { return show_breaker(all, what->name); });
     auto* const opening = add("open", "refuse all calls until it is closed by hand", [what, &all] {

@@ -55,10 +55,8 @@ void add_event(CLI::App& command, context& all) {
     command.require_subcommand(1);
     auto const what = std::make_shared<event_options>();
     auto const add = [&](char const* name, char const* about, std::function<exit_code()> const& act) {
-        auto* const made = add_action(command, name, about);
-        add_name(*made, what->name);
+        auto* const made = add_action(command, name, about, what->name, all, act);
         made->add_flag("-b,--broadcast", what->broadcast, "the flag that wakes all");
-        made->callback([act, &all] { all.action = act; });
         return made;
     };
     add("set", "wake one that waits, now or later; with -b all", [what, &all] {

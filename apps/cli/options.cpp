@@ -1,5 +1,7 @@
 #include "cli/options.hpp"
 
+#include <utility>
+
 namespace lockstep::cli {
 
 CLI::Option* add_duration(CLI::App& to, std::string const& names, std::optional<std::chrono::milliseconds>& into, std::string const& about) {
@@ -22,6 +24,13 @@ void patience::declare(CLI::App& to) {
 CLI::App* add_action(CLI::App& to, std::string const& name, std::string const& about) {
     auto* const made = to.add_subcommand(name, about);
     made->fallthrough();
+    return made;
+}
+
+CLI::App* add_action(CLI::App& to, std::string const& name, std::string const& about, std::string& into, context& all, std::function<exit_code()> act) {
+    auto* const made = add_action(to, name, about);
+    add_name(*made, into);
+    made->callback([act = std::move(act), &all] { all.action = act; });
     return made;
 }
 

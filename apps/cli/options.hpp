@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -29,5 +30,7 @@ struct patience {
 
 /// A sub-command of a sub-command (`event set`), which takes the common options too.
 CLI::App* add_action(CLI::App& to, std::string const& name, std::string const& about);
+/// One that has a NAME, and what it does.
+CLI::App* add_action(CLI::App& to, std::string const& name, std::string const& about, std::string& into, context& all, std::function<exit_code()> act);
 
 }  // namespace lockstep::cli

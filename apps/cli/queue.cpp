@@ -138,10 +138,7 @@ void add_queue(CLI::App& command, context& all) {
     command.require_subcommand(1);
     auto const what = std::make_shared<queue_words>();
     auto const add = [&](char const* name, char const* about, std::function<exit_code()> const& act) {
-        auto* const made = add_action(command, name, about);
-        add_name(*made, what->name);
-        made->callback([act, &all] { all.action = act; });
-        return made;
+        return add_action(command, name, about, what->name, all, act);
     };
     auto* const pushing = add("push", "put values into it, in order", [what, &all] { return push(all, *what); });
     pushing->add_option("VALUE", what->values, "what to put there")->type_name("");

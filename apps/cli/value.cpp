@@ -75,10 +75,7 @@ void add_value(CLI::App& command, context& all) {
     command.require_subcommand(1);
     auto const what = std::make_shared<value_words>();
     auto const add = [&](char const* name, char const* about, std::function<exit_code()> const& act) {
-        auto* const made = add_action(command, name, about);
-        add_name(*made, what->name);
-        made->callback([act, &all] { all.action = act; });
-        return made;
+        return add_action(command, name, about, what->name, all, act);
     };
     add("get", "print it; returns 1 if there is none", [what, &all] {
         auto by = all.connect();

@@ -32,7 +32,7 @@ keyed::keyed(std::shared_ptr<core> owner, std::string_view name, std::string_vie
 }
 
 task<reply> keyed::run(scripts::script const& script, std::span<std::string_view const> keys, std::span<argument const> words, terms how) const {
-    redis::command_terms const with{.deadline = owner_->deadline(how.within), .slot = slot_, .repeatable = !how.once, .errors_are_replies = true};
+    redis::command_terms const with{.deadline = owner_->deadline(how.within), .slot = slot_, .repeatable = !how.once, .errors_are_replies = true, .yields = how.yields};
     return checked(redis::run_script(owner_->way(), script, keys, words, with), fmt::format("{} '{}'", kind_, name_));
 }
 

@@ -38,6 +38,7 @@ public:
     struct terms {
         std::chrono::milliseconds within{0};  ///< 0: the client's `command_timeout`
         bool once = false;
+        bool yields = false;  ///< as in redis::command_terms
     };
     task<reply> run(scripts::script const& script, std::span<std::string_view const> keys, std::span<argument const> words, terms how) const;
     /// On the object's own key.

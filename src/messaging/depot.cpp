@@ -106,13 +106,13 @@ std::string depot::lane_key(std::string_view lane) const { return what_.key_of("
 
 std::int64_t depot::latest() const noexcept { return clock_.now() + longest_budget.count(); }
 
-task<reply> depot::run(scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words) {
+task<reply> depot::run(scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words, bool yields) {
     hub_.register_client();
     std::array<std::string_view, 16> views;
     for (std::size_t i = 0; i != keys.size(); ++i) views[i] = keys[i];
     // No longer than the server remembers the call (queue_once.lua).
     auto const time = std::chrono::ceil<milliseconds>(owner()->deadline({}) - home().now());
-    return what_.run(script, {views.data(), keys.size()}, words, {.within = std::clamp<milliseconds>(time, 1ms, longest_try)});
+    return what_.run(script, {views.data(), keys.size()}, words, {.within = std::clamp<milliseconds>(time, 1ms, longest_try), .yields = yields});
 }
 
 task<std::string> depot::ask_once(std::shared_ptr<depot> self, scripts::script const& script, std::vector<std::string> keys,

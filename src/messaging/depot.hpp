@@ -140,7 +140,7 @@ private:
     std::int64_t latest() const noexcept;
     void listen() noexcept;
     void name_here();
-    task<reply> run(scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words);
+    task<reply> run(scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words, bool yields = false);
     task<void> say_leave(std::string waiting, std::string name, std::string_view word);
     void see_to(task<void> work) noexcept;
     void look_after_them() noexcept;
@@ -227,6 +227,7 @@ private:
     list_of<shipment> shipments_;
     std::array<pusher, 2> pushers_;
     bool send_ = false;  // it is time to send what there is
+    bool told_them_ = false;  // who waited was told of the last ones: who waits for the next is to hear of them first
     bool full_ = false;  // there is no room, and we will be told
     bool told_of_room_ = false;  // and we have not used it yet
     depot_signal push_signal_{*this, &depot::go_pushing};

@@ -146,10 +146,10 @@ task<reply> depot::ask(push_call const& what, pusher const& by) {
     if (!lane_.empty()) words.emplace_back(what.lane);
     else words.emplace_back(what.waits && how_.max_length > 0 ? std::string_view{name_} : std::string_view{});
     for (auto const& one : what.words) words.emplace_back(one);
-    if (lane_.empty()) return run(push_script_, by.keys, words);
+    if (lane_.empty()) return run(push_script_, by.keys, words, told_them_);
     auto keys = by.keys;
     keys[1] = lane_key(what.lane);
-    return run(push_script_, keys, words);
+    return run(push_script_, keys, words, told_them_);
 }
 
 bool depot::pushed(push_call& what, reply const& said) {
@@ -180,7 +180,8 @@ bool depot::pushed(push_call& what, reply const& said) {
     }
     if (is_full && what.waits) full_ = true;
     else send_ = true;
-    if (answer.told) look_after_them();
+    told_them_ = answer.told;
+    if (told_them_) look_after_them();
     return true;
 }
 

@@ -43,6 +43,7 @@ protected:
         preset_due(terms.deadline);
         slot = terms.slot;
         repeatable = terms.repeatable;
+        yields = terms.yields;
     }
     reply_operation(reply_operation&& idle) noexcept
         : operation(std::move(idle)), data_(idle.data_), size_(idle.size_), errors_are_replies_(idle.errors_are_replies_) {

@@ -26,6 +26,7 @@ struct command_terms {
     std::int16_t slot = -1;
     bool repeatable = false;
     bool errors_are_replies = false;  ///< otherwise an error of the server is thrown
+    bool yields = false;              ///< others, whom it has told something, hear that before its reply comes
 };
 
 /// One command. `way` keeps alive whatever the router belongs to. The words are copied before the call returns.

@@ -31,7 +31,7 @@ public:
     operation() = default;
     /// On its way into a coroutine frame; only before it begins.
     operation(operation&& idle) noexcept
-        : slot(idle.slot), replies(idle.replies), repeatable(idle.repeatable), fenced(idle.fenced), router_(std::move(idle.router_)) {}
+        : slot(idle.slot), replies(idle.replies), repeatable(idle.repeatable), fenced(idle.fenced), yields(idle.yields), router_(std::move(idle.router_)) {}
     operation(operation const&) = delete;
     operation& operator=(operation const&) = delete;
 
@@ -65,6 +65,7 @@ public:
     std::uint16_t replies = 1;  ///< how many the server will send
     bool repeatable : 1 = false;  ///< may run twice: sent again when its reply was lost
     bool fenced : 1 = false;    ///< answered by pushes, maybe by an error in-band, and then by the reply to a HELLO behind it
+    bool yields : 1 = false;    ///< it has others told something, who are to hear that before its own reply comes
     bool asking = false;        ///< preceded by ASKING, once (a slot that moves)
 
 private:

@@ -40,9 +40,11 @@ std::size_t request_queue::encode(resp::output& out, std::size_t until) {
     std::size_t count = 0;
     while (!waiting_.empty() && out.size() < until) {
         auto& request = waiting_.front();
-        if (std::exchange(request.asking, false)) {
-            resp::append_command(out, "ASKING");
-            ++(sent_.empty() ? drop_first_ : sent_.back().dropped_after_);  // its +OK is nobody's
+        // A server writes first to whom it came to owe something last. With something before it, its caller is owed a reply before others are told.
+        bool const asks = std::exchange(request.asking, false);
+        if (asks || (request.yields && out.empty())) {
+            resp::append_command(out, asks ? "ASKING" : "PING");
+            ++(sent_.empty() ? drop_first_ : sent_.back().dropped_after_);  // its reply is nobody's
         }
         request.restart();
         request.encode(out);

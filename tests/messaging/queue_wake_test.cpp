@@ -37,6 +37,39 @@ TEST_F(queue_wakes, a_waiter_is_woken_by_what_came_while_it_was_cut_off) {
     got->ack();
 }
 
+// The server is given a reply to write to who enqueues before it has something to write to who waits, and writes to that one first. Where nobody
+// waited, that would be in vain.
+TEST_F(queue_wakes, who_waits_is_written_to_before_who_enqueues_unless_nobody_waited) {
+    client_options how;
+    how.keepalive_interval = 0ms;
+    how.url = server.url();
+    client quiet{how};
+    texts from{quiet, "name"};
+    auto const pings = [&] {
+        auto const text = server.must({"INFO", "commandstats"}).text;
+        std::string const field = "cmdstat_ping:calls=";
+        auto const at = text.find(field);
+        return at == std::string::npos ? 0 : std::stol(text.substr(at + field.size()));
+    };
+    auto const enqueue_to_one_who_waits = [&] {
+        begun taking{here.async_dequeue(60s)};
+        EXPECT_TRUE(eventually([&] { return waiting(server) == "1"; }));
+        auto const before = pings();
+        from.enqueue("x");
+        auto const during = pings() - before;
+        auto got = taking.get();
+        EXPECT_TRUE(got);
+        if (got) got->ack();
+        return during;
+    };
+    enqueue_to_one_who_waits();
+    EXPECT_GT(enqueue_to_one_who_waits(), 0);
+    from.enqueue("nobody waits");
+    auto const before = pings();
+    from.enqueue("nor now");
+    EXPECT_EQ(pings(), before);
+}
+
 /// Two who wait. The first is connected, and deaf from now on.
 class queue_silence : public queue_wakes {
 protected:

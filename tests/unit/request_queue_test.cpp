@@ -326,6 +326,32 @@ TEST_F(request_queue_test, says_asking_once_and_drops_its_reply) {
     EXPECT_THAT(first[0]->heard, ElementsAre("0"));
 }
 
+TEST_F(request_queue_test, says_something_before_a_request_that_yields_unless_another_one_is_before_it) {
+    auto all = make(3);
+    for (auto const& one : all) one->yields = one->repeatable = true;
+    queue.push(*all[0]);
+    queue.push(*all[1]);
+    send_all();
+    EXPECT_EQ(std::string{sent.view()}, "*1\r\n$4\r\nPING\r\n*1\r\n$8\r\nrequest0\r\n*1\r\n$8\r\nrequest1\r\n");
+    EXPECT_TRUE(answer_text("PONG"));
+    EXPECT_TRUE(answer_text("0"));
+    EXPECT_THAT(all[0]->heard, ElementsAre("0"));
+
+    // Behind one whose reply is still to come, in a write of its own; and once more when the connection broke.
+    queue.push(*all[2]);
+    sent.clear();
+    send_all();
+    queue.disconnected(0, "cut");
+    sent.clear();
+    send_all();
+    EXPECT_EQ(std::string{sent.view()}, "*1\r\n$4\r\nPING\r\n*1\r\n$8\r\nrequest1\r\n*1\r\n$8\r\nrequest2\r\n");
+    EXPECT_TRUE(answer("-NOPERM no permissions to run PING\r\n"));
+    EXPECT_TRUE(answer_text("1"));
+    EXPECT_TRUE(answer_text("2"));
+    for (std::size_t i = 1; i < 3; ++i) EXPECT_THAT(all[i]->heard, ElementsAre(std::to_string(i)));
+    EXPECT_FALSE(answer_text("one more"));
+}
+
 TEST_F(request_queue_test, sends_a_refused_request_again_without_telling_its_owner) {
     refuses = "LOADING wait";
     auto const all = make(2);

@@ -18,7 +18,8 @@
 /// A handler is told to stop (`stop_token()`, and coroutines by cancellation) when its job was cancelled, its time is over, or its lease was lost.
 ///
 /// Failure: nothing is thrown at you after `start`. While the server is away it tries again, and logs that.
-/// Threads: everything may be called from any thread, but for destruction. Not from a handler: `stop`, destruction.
+/// Threads: everything may be called from any thread, but for destruction. Not from a handler: `stop`, destruction. Destruction waits for handlers; on an I/O
+/// thread or one of the executor that the client lives on, where it can't wait, it only lets them end: await `async_stop` before.
 
 #include <lockstep/codec.hpp>
 #include <lockstep/detail/raw_jobs.hpp>

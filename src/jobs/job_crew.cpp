@@ -285,8 +285,9 @@ void job_crew::finish() noexcept {
         std::lock_guard const guard{mutex_};
         threads = std::move(threads_);
     }
+    bool const may_wait = office_->owner()->may_block();
     for (auto& one : threads) {
-        if (one.get_id() == std::this_thread::get_id() || on_io_thread()) one.detach();
+        if (one.get_id() == std::this_thread::get_id() || !may_wait) one.detach();
     }
     threads.clear();
 }
@@ -352,7 +353,7 @@ raw_job_worker& raw_job_worker::operator=(raw_job_worker&& other) noexcept {
 raw_job_worker::~raw_job_worker() {
     if (!crew_) return;
     try {
-        if (!on_io_thread()) stop({});
+        if (crew_->what().owner()->may_block()) stop({});
     } catch (error const&) {
         // The client is closed, and with that all have ended.
     }

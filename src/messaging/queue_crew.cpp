@@ -54,7 +54,11 @@ queue_crew::queue_crew(raw_queue const& from, consume_options const& how) : depo
     if (how.concurrency < 1 || how.concurrency > 10'000) {
         throw invalid_argument_error(fmt::format("consume of '{}': concurrency must be 1 to 10,000, not {}", from.name(), how.concurrency));
     }
-    if (how.backoff < 0ms || how.max_backoff < 0ms) throw invalid_argument_error(fmt::format("consume of '{}': a backoff is 0 or more", from.name()));
+    for (auto const one : {how.backoff, how.max_backoff}) {
+        if (one < 0ms || one > longest_delay) {
+            throw invalid_argument_error(fmt::format("consume of '{}': a backoff must be 0 to 10 years, not {} ms", from.name(), one.count()));
+        }
+    }
     depot_->what().require_usable();
 }
 
@@ -62,7 +66,7 @@ void queue_crew::run(raw_worker::as_task handler) {
     as_task_ = std::move(handler);
     loops_ = how_.concurrency;
     for (std::size_t i = 0; i != how_.concurrency; ++i) {
-        start(work(shared_from_this()), [self = shared_from_this()](std::exception_ptr) { self->one_less(); });
+        start(work(shared_from_this()), [self = shared_from_this()](std::exception_ptr) { self->loop_ended(); });
     }
 }
 
@@ -77,13 +81,20 @@ void queue_crew::run(raw_worker::on_thread handler) {
         for (std::size_t i = 0; i != how_.concurrency; ++i) {
             threads_.emplace_back([self = shared_from_this()] {
                 work_on_thread(self);
-                if (!self->depot_->owner()->home().post([self] { self->one_less(); })) self->loops_ = 0;
+                self->loop_ended();
             });
         }
     } catch (...) {
         finish();  // there is no thread for one of them: those that run must not go on without anybody who could stop them
         throw;
     }
+}
+
+void queue_crew::loop_ended() noexcept {
+    auto& home = depot_->owner()->home();
+    if (home.here()) return one_less();
+    auto const less = [self = shared_from_this()] { self->one_less(); };
+    if (!home.post(less)) home.in_turn(less);  // the client was closed meanwhile: nobody else would
 }
 
 void queue_crew::one_less() noexcept {
@@ -106,9 +117,9 @@ void queue_crew::returned(raw_item& from) noexcept {
 void queue_crew::threw(raw_item& from, std::exception_ptr why) noexcept {
     ++failed_;
     queue_tally::count(tally_->failed);
-    auto const doublings = std::min(from.deliveries() - 1, 30);
-    auto const delay = std::min<std::int64_t>(how_.backoff.count() << doublings, how_.max_backoff.count());
-    from.nack_soon(milliseconds{delay}, text_of(why));
+    auto delay = how_.backoff;
+    for (auto doublings = std::min(from.deliveries() - 1, 30); doublings > 0 && delay < how_.max_backoff; --doublings) delay *= 2;
+    from.nack_soon(std::min(delay, how_.max_backoff), text_of(why));
 }
 
 task<void> queue_crew::work(std::shared_ptr<queue_crew> self) {
@@ -191,8 +202,9 @@ void queue_crew::finish() noexcept {
         std::lock_guard const guard{mutex_};
         threads = std::move(threads_);
     }
+    bool const may_wait = depot_->owner()->may_block();
     for (auto& one : threads) {
-        if (one.get_id() == std::this_thread::get_id() || on_io_thread()) one.detach();
+        if (one.get_id() == std::this_thread::get_id() || !may_wait) one.detach();
     }
     threads.clear();
 }
@@ -215,7 +227,7 @@ raw_worker& raw_worker::operator=(raw_worker&& other) noexcept {
 raw_worker::~raw_worker() {
     if (!crew_) return;
     try {
-        if (!on_io_thread()) stop({});
+        if (crew_->place().owner()->may_block()) stop({});
     } catch (error const&) {
         // The client is closed, and with that all have ended.
     }

@@ -1,6 +1,9 @@
 // Jobs under faults: lost replies, killed and paused workers; and what workers promise besides.
 #include "jobs_support.hpp"
 
+#include "support/executor_thread.hpp"
+
+#include <lockstep/asio.hpp>
 #include <lockstep/circuit_breaker.hpp>
 #include <lockstep/rate_limiter.hpp>
 
@@ -10,6 +13,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -375,6 +379,19 @@ TEST_F(job_faults, a_worker_goes_on_after_the_server_was_away) {
     auto const end = jobs.wait(job.id, 20s);
     ASSERT_TRUE(end);
     EXPECT_EQ(end->result, "y");
+}
+
+TEST_F(job_faults, a_worker_that_ends_on_the_thread_of_its_clients_executor_does_not_wait_for_it) {
+    executor_thread home;
+    auto on = make_client(home.executor(), {.url = server.url()});
+    std::optional<job_worker> worker{std::in_place, on, "name"};
+    std::atomic<int> seen{0};
+    worker->handle<text>("mail", [&](text const&) { ++seen; });
+    worker->start();
+    jobs.schedule("mail", text{"x"});
+    ASSERT_TRUE(eventually([&] { return seen == 1; }));
+    auto const ended = home.run([&] { worker.reset(); });
+    ASSERT_EQ(ended.wait_for(30s), std::future_status::ready);
 }
 
 TEST_F(job_faults, a_wait_hears_of_the_end_though_it_was_cut_off_then) {

@@ -57,12 +57,12 @@ public:
     /// It is done.
     void ack(std::stop_token token = {}) { raw_.ack(std::move(token)); }
     task<void> async_ack() { return raw_.async_ack(); }
-    /// It is not done: somebody gets it again, after the delay; or it is dead, for this reason, if that was its last delivery.
+    /// It is not done: somebody gets it again, after the delay (10 years at most); or it is dead, for this reason, if that was its last delivery.
     void nack(std::chrono::milliseconds delay = {}, std::string_view reason = "nack", std::stop_token token = {}) {
         raw_.nack(delay, reason, std::move(token));
     }
     task<void> async_nack(std::chrono::milliseconds delay = {}, std::string_view reason = "nack") { return raw_.async_nack(delay, reason); }
-    /// Its lease ends after this time from now on, or later if it is renewed.
+    /// Its lease ends after this time (1 ms to 10 years) from now on, or later if it is renewed.
     void extend(std::chrono::milliseconds time, std::stop_token token = {}) { raw_.extend(time, std::move(token)); }
     task<void> async_extend(std::chrono::milliseconds time) { return raw_.async_extend(time); }
 
@@ -84,7 +84,8 @@ struct dead_letter {
     T value() const { return Codec::decode(bytes); }
 };
 
-/// Handlers that `consume` started. Stops and waits for them when it is destroyed.
+/// Handlers that `consume` started. Stops and waits for them when it is destroyed; on an I/O thread or one of the executor that the client lives on, where
+/// it can't wait, it only lets them end: await `async_stop` before.
 class queue_worker {
 public:
     /// No more items are taken; handlers that run finish, and what they did is acknowledged. Returns then. Not in a handler.
@@ -157,7 +158,7 @@ public:
         return blocking(async_dead_letters(most), std::move(token));
     }
     task<std::vector<letter>> async_dead_letters(std::size_t most = 100) const { return letters(raw_.async_dead(most)); }
-    /// Puts one back, or all of them, behind all that wait, as if it had never been delivered. How many.
+    /// Puts one back, or all of them, behind all that wait, as a new item with an id of its own. How many.
     std::int64_t requeue_dead(std::string_view id = {}, std::stop_token token = {}) { return blocking(async_requeue_dead(id), std::move(token)); }
     task<std::int64_t> async_requeue_dead(std::string_view id = {}) { return raw_.async_requeue(id); }
     std::int64_t drop_dead(std::string_view id = {}, std::stop_token token = {}) { return blocking(async_drop_dead(id), std::move(token)); }

@@ -58,7 +58,7 @@ struct queue_counts {
 /// How `consume` works.
 struct consume_options {
     std::size_t concurrency = 1;                  ///< how many handlers at once. 1 to 10,000; threads: 1 to 1,000
-    std::chrono::milliseconds backoff{1'000};     ///< how long an item waits whose handler threw; doubled with each delivery
+    std::chrono::milliseconds backoff{1'000};     ///< how long an item waits whose handler threw, 10 years at most; doubled with each delivery
     std::chrono::milliseconds max_backoff{60'000};  ///< at most
 };
 static_assert(std::is_trivially_destructible_v<consume_options>);

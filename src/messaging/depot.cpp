@@ -223,13 +223,21 @@ void depot::see_to(task<void> work) noexcept {
 // ---- those who were told of items, and died
 
 void depot::look_after_them() noexcept {
+    told_at_ = home().now();
     if (closing_ || nudge_timer_.linked()) return;
-    home().arm(nudge_timer_, home().now() + claim_window);
+    home().arm(nudge_timer_, told_at_ + claim_window);
     looks_after_ = shared_from_this();
 }
 
 void depot::look_after() noexcept {
-    if (auto self = std::exchange(looks_after_, nullptr)) see_to(nudge(std::move(self), 0ms));
+    auto self = std::exchange(looks_after_, nullptr);
+    if (!self) return;
+    // Once more after those who were told since it was armed.
+    if (auto const due = told_at_ + claim_window; home().now() < due) {
+        home().arm(nudge_timer_, due);
+        looks_after_ = self;
+    }
+    see_to(nudge(std::move(self), 0ms));
 }
 
 task<void> depot::nudge(std::shared_ptr<depot> self, milliseconds in) {

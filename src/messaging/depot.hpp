@@ -233,6 +233,7 @@ private:
     depot_signal push_signal_{*this, &depot::go_pushing};
     depot_signal room_timer_{*this, &depot::look_for_room};
     depot_signal nudge_timer_{*this, &depot::look_after};
+    clock::time_point told_at_{};         // somebody, of items
     std::shared_ptr<depot> looks_after_;  // itself, while that is armed: also when nobody uses it any more
 };
 

@@ -335,7 +335,12 @@ void depot::failed(verdict& what, std::exception_ptr why) noexcept {
     if (who != nullptr && what.what != verdict::kind::extend && how_.reliable && !closing_) {
         // Its holder may try again.
         item.now = held_item::state::held;
-        hold(what.of);
+        auto expected = held_item::state::held;
+        if (item.dropped && item.now.compare_exchange_strong(expected, held_item::state::judged)) {
+            judge({.of = what.of, .what = verdict::kind::nack, .reason = "it was dropped without being acknowledged"});
+        } else {
+            hold(what.of);
+        }
     }
     if (who != nullptr) who->fail(std::move(why));
     else if (what.serial == 0 && item.failed) item.failed(std::move(why));

@@ -178,6 +178,13 @@ bool depot::pushed(push_call& what, reply const& said) {
         if (is_full && !one->waits) one->done.resize(one->payloads.size());
         if (one->done.size() == one->payloads.size()) one->finish();
     }
+    // Those who do not wait, and were behind too many who do to be in this call.
+    for (auto at = is_full ? shipments_.begin() : shipments_.end(); at != shipments_.end();) {
+        auto& one = *at++;
+        if (one.waits || one.under_way != 0) continue;
+        one.done.resize(one.payloads.size());
+        one.finish();
+    }
     if (is_full && what.waits) full_ = true;
     else send_ = true;
     told_them_ = answer.told;

@@ -54,6 +54,7 @@ struct held_item final : engine::alarm_clock::sleeper,
     bool is_unseen = false;  ///< nobody has begun with it: it may go back as if it had not been taken
     std::atomic<state> now{state::held};
     std::atomic<bool> lost{false};
+    std::atomic<bool> dropped{false};  ///< nobody has it any more who could say what became of it
     settling* heard_by = nullptr;                        ///< who waits for the answer to what was said of it last
     std::uint64_t serial = 0;                            ///< and how many have: an answer is for one of them only
     std::function<void(std::exception_ptr)> failed;      ///< or hears of a failure only

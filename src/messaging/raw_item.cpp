@@ -55,6 +55,7 @@ raw_item& raw_item::operator=(raw_item&& other) noexcept {
 
 raw_item::~raw_item() {
     if (!what_ || is_alias_) return;
+    what_->dropped = true;  // before its state is looked at, as depot::failed does it the other way round
     auto expected = held_item::state::held;
     if (!what_->now.compare_exchange_strong(expected, held_item::state::judged)) return;
     say({.of = std::move(what_), .what = verdict::kind::nack, .reason = "it was dropped without being acknowledged"});
@@ -92,7 +93,9 @@ void raw_item::nack(milliseconds delay, std::string_view reason, std::stop_token
 }
 task<void> raw_item::async_nack(milliseconds delay, std::string_view reason) {
     it().at->what().require_usable();
-    if (delay.count() < 0) throw invalid_argument_error(fmt::format("the delay of a nack must be 0 or more, not {} ms", delay.count()));
+    if (delay.count() < 0 || delay > longest_delay) {
+        throw invalid_argument_error(fmt::format("the delay of a nack must be 0 to 10 years, not {} ms", delay.count()));
+    }
     return settle({.of = what_, .what = verdict::kind::nack, .time = delay, .reason = std::string{reason.substr(0, 1024)}});
 }
 
@@ -102,7 +105,9 @@ void raw_item::extend(milliseconds time, std::stop_token token) {
 }
 task<void> raw_item::async_extend(milliseconds time) {
     it().at->what().require_usable();
-    if (time.count() < 1) throw invalid_argument_error(fmt::format("a lease is extended by 1 ms or more, not by {} ms", time.count()));
+    if (time.count() < 1 || time > longest_delay) {
+        throw invalid_argument_error(fmt::format("a lease is extended by 1 ms to 10 years, not by {} ms", time.count()));
+    }
     if (it().now != held_item::state::held) throw not_held_error(fmt::format("item {} was acknowledged or given back already", it().id));
     return settle({.of = what_, .what = verdict::kind::extend, .time = time});
 }

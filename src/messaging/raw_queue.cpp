@@ -22,8 +22,6 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using place = std::shared_ptr<depot>;
 
-constexpr auto longest_delay = std::chrono::hours{24 * 366 * 10};
-
 [[noreturn]] void refuse(std::string_view name, std::string_view what) { throw invalid_argument_error(fmt::format("queue '{}': {}", name, what)); }
 
 void check(std::string_view name, queue_options const& how) {

@@ -6,6 +6,7 @@
 #include "scripts/script.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -15,6 +16,8 @@
 #include <vector>
 
 namespace lockstep::detail {
+
+constexpr std::chrono::milliseconds longest_delay = std::chrono::hours{24 * 366 * 10};
 
 task<reply> run_on(std::shared_ptr<depot> at, scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words);
 

@@ -1,4 +1,4 @@
---[[ queue_revive: put dead letters back, behind all that wait, or drop them.
+--[[ queue_revive: put dead letters back as new items, behind all that wait, or drop them.
   KEYS[1]  queue     hash
   KEYS[2]  ready     list
   KEYS[3]  ranked    sorted set
@@ -26,6 +26,7 @@ local besides
 --#include queue_once
 --#include queue_touch
 if ARGV[4] ~= 'back' and ARGV[4] ~= 'drop' then return refuse('what: back or drop') end
+--#include queue_batch
 --#include queue_entry
 --#include queue_tell
 if sequence == known then return {record, server_now} end
@@ -34,10 +35,9 @@ if #letters == 0 then return {ARGV[2] .. ' 0', server_now} end
 local ids, plain, ranked = {}, {}, {}
 for i, letter in ipairs(letters) do
     ids[i] = letter[1]
-    local id, _, _, at, priority, _, size = open(letter[2][6])
-    local payload = string.sub(letter[2][6], at + size)
-    -- Without its key: another one may have it now.
-    id = string.gsub(id, 'd$', '')
+    local _, _, _, at, priority, _, size = open(letter[2][6])
+    -- Without its key: another one may have it now. With an id of its own: under the old one somebody may still say something of it.
+    local payload, id = string.sub(letter[2][6], at + size), batch .. '-' .. i
     if priority == 0 then
         plain[#plain + 1] = id .. ' 0\n' .. payload
     else
@@ -45,6 +45,7 @@ for i, letter in ipairs(letters) do
     end
 end
 if ARGV[4] == 'back' then
+    touch(true)
     in_chunks('RPUSH', KEYS[2], plain)
     in_chunks('ZADD', KEYS[3], ranked)
     if ARGV[7] ~= '' then call('ZADD', KEYS[5], call('LLEN', KEYS[2]), ARGV[7]) end

@@ -1,6 +1,9 @@
 // What queues leave behind, what goes on without memory, and copies of requests that come late.
 #include "queue_support.hpp"
 
+#include "messaging/queue_wire.hpp"
+#include "scripts/all.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -147,6 +150,73 @@ TEST_F(queue_care, putting_all_dead_letters_back_ends_although_they_die_again) {
     ASSERT_TRUE(eventually([&] { return strict.counts().dead == 3000; }));
     EXPECT_EQ(there.requeue_dead(), 3000);
     ASSERT_TRUE(eventually([&] { return strict.counts().dead == 3000; }));
+}
+
+// Its lease had ended, and under what it knows of the item there is another one by now.
+TEST_F(queue_care, who_had_an_item_before_it_died_can_say_nothing_of_it_when_it_was_put_back) {
+    texts brief{near, "name", {.visibility = 20ms, .renew = false, .max_deliveries = 1}};
+    texts strict{far, "name", {.max_deliveries = 1}};
+    here.enqueue("x");
+    std::optional first{brief.dequeue()};
+    ASSERT_TRUE(eventually([&] { return !strict.try_dequeue() && strict.counts().dead == 1; }));
+    EXPECT_EQ(strict.requeue_dead(), 1);
+    auto second = strict.dequeue();
+    EXPECT_EQ(second.value(), "x");
+    EXPECT_EQ(second.deliveries(), 1);
+    EXPECT_EQ(ending_of([&] { first->extend(1min); }).reason, errc::lease_lost);
+    EXPECT_EQ(ending_of([&] { first->ack(); }).reason, errc::lease_lost);
+    first.reset();
+    EXPECT_EQ(brief.counts().held, 1);
+    second.ack();
+    EXPECT_EQ(strict.counts().dead, 0);
+}
+
+// A call brings 4,000 items at most: who does not wait for room is not in one while more than that wait for it.
+TEST_F(queue_care, who_does_not_wait_for_room_does_not_wait_behind_thousands_who_do) {
+    texts bounded{near, "name", {.max_length = 1}};
+    bounded.enqueue("x");
+    std::vector<std::string> const many(5000, "y");
+    begun waits{bounded.async_enqueue_many(many)};
+    ASSERT_TRUE(eventually([&] { return waiting(server, "room") == "1"; }));
+    begun tries{bounded.async_try_enqueue("z")};
+    EXPECT_FALSE(tries.get(20s));
+    EXPECT_FALSE(waits.done());
+    near.close();
+    EXPECT_EQ(ending_of([&] { waits.get(); }).reason, errc::cancelled);
+}
+
+TEST_F(queue_care, an_item_that_was_dropped_while_it_was_acknowledged_in_vain_is_not_renewed) {
+    texts mine{far, "name", {.visibility = 2s}};
+    here.enqueue("x");
+    std::optional taken{mine.dequeue()};
+    server.must({"ACL", "SETUSER", "default", "-evalsha", "-eval"});
+    proxy.hold(direction::both);
+    begun acknowledging{ended(taken->async_ack())};
+    run_turn(far);
+    taken.reset();
+    proxy.heal();
+    EXPECT_EQ(ending_of([&] { acknowledging.get(); }).reason, errc::server);
+    server.must({"ACL", "SETUSER", "default", "+@all"});
+    auto again = here.dequeue(20s);
+    ASSERT_TRUE(again);
+    again->ack();
+}
+
+// Scripts do not roll back: what is wrong with the last word must be found before the first is written.
+TEST_F(queue_care, a_word_that_is_not_known_changes_nothing) {
+    for (int i = 0; i < 3; ++i) here.enqueue(std::to_string(i));
+    std::vector<texts::item> taken;
+    for (int i = 0; i < 3; ++i) taken.push_back(there.dequeue());
+    auto const tokens = server.must({"ZRANGE", queue_key + ":held", "0", "-1"}).elements;
+    ASSERT_EQ(tokens.size(), 3U);
+    auto const rules = detail::write_rules({}, false, "lockstep:{name}:wake:");
+    for (std::string const word : {"later -2", "later", "extend", "unused 5", "done", "retry 5", "fail", "nothing 1", ""}) {
+        auto const said = server.command({"EVAL", std::string{scripts::queue_pull.text}, "3", queue_key, queue_key + ":absent", queue_key + ":call:test", rules, "1",
+                                          "99999999999999", "0", "", "1", tokens[0].text, tokens[1].text, "unused", "why", tokens[2].text, word, "why"});
+        EXPECT_THAT(said.text, testing::StartsWith("LOCKSTEP_ARGUMENT")) << word;
+    }
+    EXPECT_EQ(here.counts().held, 3);
+    for (auto& one : taken) one.ack();
 }
 
 TEST_F(queue_care, the_answer_to_an_extension_does_not_end_an_acknowledgement) {

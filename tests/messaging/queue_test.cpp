@@ -399,6 +399,16 @@ TEST_P(queue_contract, refuses_what_it_cannot_use) {
     EXPECT_EQ(ending_of([&] { enqueue(a, of_a, "x", {.priority = 2'000'000}); }).reason, errc::invalid_argument);
     EXPECT_EQ(ending_of([&] { enqueue(a, of_a, "x", {.key = std::string_view{std::string(513, 'x')}}); }).reason, errc::invalid_argument);
     EXPECT_EQ(counts(a, of_a).ready, 0);
+    EXPECT_EQ(ending_of([&] { of_a.consume({.backoff = std::chrono::milliseconds::max()}, [](std::string const&) {}); }).reason, errc::invalid_argument);
+    EXPECT_EQ(ending_of([&] { of_a.consume({.max_backoff = -1ms}, [](std::string const&) {}); }).reason, errc::invalid_argument);
+    enqueue(a, of_a, "x");
+    auto one = dequeue(a, of_a);
+    ASSERT_TRUE(one);
+    for (auto const time : {-1ms, std::chrono::milliseconds::max()}) {
+        EXPECT_EQ(ending_of([&] { nack(a, *one, time); }).reason, errc::invalid_argument);
+        EXPECT_EQ(ending_of([&] { one->extend(time); }).reason, errc::invalid_argument);
+    }
+    ack(a, *one);
     server.must({"SET", queue_key, "mine"});
     EXPECT_EQ(ending_of([&] { enqueue(a, of_a, "x"); }).reason, errc::server);
     EXPECT_EQ(ending_of([&] { static_cast<void>(dequeue(a, of_a)); }).reason, errc::server);

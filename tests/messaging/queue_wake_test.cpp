@@ -100,6 +100,28 @@ TEST_F(queue_silence, who_was_told_and_is_silent_is_passed_over) {
     late->ack();
 }
 
+TEST_F(queue_silence, who_is_silent_is_passed_over_also_when_another_one_was_told_shortly_before) {
+    proxy.heal();
+    begun in_front{here.async_dequeue(60s)};
+    ASSERT_TRUE(eventually([&] { return waiting(server) == "3"; }));
+    // The first of them, so that it hears of the first item.
+    server.must({"ZADD", queue_key + ":waiting", "1", server.must({"ZRANGE", queue_key + ":waiting", "-1", "-1"}).elements[0].text});
+    proxy.hold(direction::both);
+    auto const began = server_ms(server);
+    here.enqueue("x");
+    auto taken = in_front.get();
+    ASSERT_TRUE(taken);
+    // So late that the second item is still on its way when it is looked after the first.
+    while (server_ms(server) - began < 300) {}
+    here.enqueue("y");
+    auto got = second->get(6s);  // before anything is renewed
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->value(), "y");
+    got->ack();
+    taken->ack();
+    proxy.heal();
+}
+
 TEST_F(queue_silence, who_is_silent_is_passed_over_also_when_the_object_that_enqueued_is_gone) {
     std::make_unique<texts>(near, "name")->enqueue("x");
     auto got = second->get(10s);

@@ -1,4 +1,5 @@
 -- What a worker says of its job. Needs job_work and queue_return.
+local takes_ms = {later = true, extend = true, unused = false, retry = true, done = false, fail = false}
 local function judged(token, entry, deliveries, what, span, why)
     local id = id_of(token)
     if what == 'done' then

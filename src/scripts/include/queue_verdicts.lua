@@ -1,8 +1,14 @@
--- What became of items that are held. Needs queue_return, and as locals held and items.
+-- What became of items that are held. Needs queue_return, queue_dead or job_judge, and as locals held and items.
 --   ARGV[6]  how many are done    ARGV[7..]  their tokens; then for each other one its token, what, and why:
 --   what     'later <ms>' (again, after that), 'unused' (nobody saw it), 'extend <ms>' (its lease)
 -- lost: the numbers of those that this caller does not hold any more, from 1 on.
 local done, lost, find = tonumber(ARGV[6]), {}, string.find
+local words, spans = {}, {}  -- of each other one, all of them read before anything is written
+for i = 8 + (done or 0), #ARGV, 3 do
+    local what, span = string.match(ARGV[i], '^(%a+) ?(%d*)$')
+    if takes_ms[what] ~= (span ~= '') or not ARGV[i + 1] then return refuse('what became of an item: a word, ms if it takes them, and why') end
+    words[#words + 1], spans[#spans + 1] = what, span
+end
 
 local function finish()
     -- A server out of memory refuses only the first write of a script, and not one that removes. What is done frees memory, so it must pass,
@@ -27,12 +33,13 @@ local function finish()
 end
 
 local function judge()
-    for i = 7 + done, #ARGV, 3 do
-        local token, what, span = ARGV[i], string.match(ARGV[i + 1], '^(%a+) ?(%d*)$')
+    for n, what in ipairs(words) do
+        local i = 4 + done + 3 * n
+        local token, span = ARGV[i], spans[n]
         local deliveries = tonumber(string.match(token, '%d+$'))
         local entry = call('ZSCORE', held, token) and (what == 'extend' and '' or call('HGET', items, token))
         if not entry then
-            lost[#lost + 1] = done + (i - 7 - done) / 3 + 1
+            lost[#lost + 1] = done + n
         elseif what == 'extend' then
             call('ZADD', held, 'GT', now + span, token)
             soonest = math.min(soonest, now + span)  -- somebody has to look then, if its holder dies

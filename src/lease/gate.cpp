@@ -288,7 +288,7 @@ task<bool> wait_at(std::shared_ptr<gate> at, gate::clock::time_point until) {
     visitor mine{at, {.deadline = until}};
     co_await mine;
     if (mine.outcome()) co_return true;
-    if (!at->home().is_connected()) {
+    if (!at->home().is_connected(at->slot())) {
         throw unavailable_error(fmt::format("{} '{}': no server could be reached in the time allowed", at->word(), at->name()));
     }
     co_return false;

@@ -54,6 +54,7 @@ public:
 
     std::shared_ptr<detail::core> const& owner() const noexcept { return owner_; }
     hub& home() const noexcept { return hub_; }
+    std::int16_t slot() const noexcept { return slot_; }
     std::string const& key() const noexcept { return key_; }
     std::string const& name() const noexcept { return name_; }
     /// What kind of thing it is: the last part of its key.

@@ -242,7 +242,7 @@ std::vector<ledger::total> hub::totals() const {
 }
 
 std::uint64_t hub::connects() const noexcept { return counters().connects; }
-bool hub::is_connected() const noexcept { return counters().connections != 0; }
+bool hub::is_connected(std::int16_t slot) const noexcept { return owner_.way()->reaches(slot); }
 
 // ---- the end
 

@@ -78,7 +78,7 @@ public:
     void listen() noexcept;
     void rests(pause& who) noexcept { pauses_.push_back(who); }  ///< until it unlinks itself, or the client closes
     std::uint64_t connects() const noexcept;
-    bool is_connected() const noexcept;
+    bool is_connected(std::int16_t slot = -1) const noexcept;  ///< to the node of that slot, or to any
     void count_release(int change) noexcept;  ///< one more, or one less, that is being given back
     /// Runs a request whose answer nobody needs. A client that closes waits for it, if it is connected.
     void see_to(task<reply> work);

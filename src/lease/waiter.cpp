@@ -28,7 +28,7 @@ void waiter::is_cancelled() noexcept { target_->where->gave_up(*this, trace_what
 
 void waiter::time_is_over() noexcept {
     target_->where->gave_up(*this, trace_what::timed_out);
-    if (target_->where->home().is_connected()) return finish({});
+    if (target_->where->home().is_connected(target_->where->slot())) return finish({});
     auto const& where = *target_->where;
     fail(errc::unavailable, fmt::format("{} '{}': no server could be reached in the time allowed", where.kind().word, where.name()));
 }

@@ -100,7 +100,7 @@ depot::~depot() {
     });
 }
 
-bool depot::is_connected() const noexcept { return hub_.is_connected(); }
+bool depot::is_connected() const noexcept { return hub_.is_connected(what_.slot()); }
 
 std::string depot::lane_key(std::string_view lane) const { return what_.key_of("lane:" + std::string{lane}); }
 

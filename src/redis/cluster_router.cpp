@@ -170,6 +170,11 @@ void cluster_router::add_to(statistics& sum) const noexcept {
     for (auto const& [name, one] : nodes_) one->link->add_to(sum);
 }
 
+bool cluster_router::reaches(std::int16_t slot) const noexcept {
+    if (slot >= 0) return slots_[static_cast<std::size_t>(slot)] != nullptr && slots_[static_cast<std::size_t>(slot)]->link->ready();
+    return std::any_of(nodes_.begin(), nodes_.end(), [](auto const& one) { return one.second->link->ready(); });
+}
+
 task<endpoint> cluster_router::find(std::int16_t slot) {
     if (auto* const at = choose(slot)) co_return at->where;
     refresh_soon();

@@ -31,6 +31,7 @@ public:
     void close() noexcept override;
     subscriptions& listening() noexcept override { return listening_; }
     void add_to(statistics& sum) const noexcept override;
+    bool reaches(std::int16_t slot) const noexcept override;
     task<endpoint> find(std::int16_t slot) override;
     void distrust() noexcept override { refresh_soon(); }
 

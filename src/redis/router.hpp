@@ -48,6 +48,8 @@ public:
     /// In a turn: what this process listens to by these connections.
     virtual subscriptions& listening() noexcept = 0;
     virtual void add_to(statistics& sum) const noexcept = 0;
+    /// In a turn: is there a connection to the node of that slot (-1: to any)?
+    virtual bool reaches(std::int16_t slot) const noexcept = 0;
     /// Where a connection of one's own for that slot should lead (-1: any).
     virtual task<endpoint> find(std::int16_t slot) = 0;
     /// In a turn: what `find` said turned out to be wrong.

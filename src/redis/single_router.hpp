@@ -17,6 +17,7 @@ public:
     void close() noexcept override;
     subscriptions& listening() noexcept override { return listening_; }
     void add_to(statistics& sum) const noexcept override { link_->add_to(sum); }
+    bool reaches(std::int16_t) const noexcept override { return link_->ready(); }
     task<endpoint> find(std::int16_t) override { return find_(); }
     /// The server is another one now.
     void relocate(std::string_view why) noexcept { link_->reconnect(why); }

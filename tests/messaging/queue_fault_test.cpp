@@ -1,8 +1,11 @@
 // Queues under faults: lost replies, cuts, killed consumers, failovers.
 #include "queue_support.hpp"
+
 #include "support/clock_file.hpp"
 
 #include "support/key_slot.hpp"
+
+#include <lockstep/mutex.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -274,6 +277,19 @@ TEST(queue_on_a_cluster, goes_on_while_its_slot_moves) {
     auto got = waiting_one.get();
     ASSERT_TRUE(got);
     got->ack();
+}
+
+// That other nodes can be reached says nothing of what is in the queue, or of a lock.
+TEST(queue_on_a_cluster, is_not_empty_because_its_own_node_is_away) {
+    cluster nodes{{.masters = 3, .replicas_per_master = 0}};
+    client a{nodes.url()};
+    texts names{a, "name"};
+    mutex lock{a, "name"};
+    EXPECT_FALSE(names.dequeue(1ms));
+    for (auto const* const other : {"{a}", "{b}", "{c}", "{d}"}) a.command("GET", other);  // a node or two besides
+    nodes.node(nodes.owner_of(slot_of(queue_key))).kill9();
+    EXPECT_EQ(ending_of([&] { static_cast<void>(names.dequeue(500ms)); }).reason, errc::unavailable);
+    EXPECT_EQ(ending_of([&] { static_cast<void>(lock.try_acquire_for(500ms)); }).reason, errc::unavailable);
 }
 
 // Scripts touch keys that they are not given: one that ran now would end in the middle, at the first that is not at this node.

@@ -227,8 +227,11 @@ redis::reactor::clock::time_point core::deadline(std::chrono::milliseconds time)
     return (home_->here() ? home_->now() : redis::reactor::clock::now()) + std::min<std::chrono::milliseconds>(effective, longest);
 }
 
+// First of all, in both: in a child of fork() a lock may be held by a thread that is not there.
+bool core::may_block() const noexcept { return same_process() && home_->may_block(); }
+
 void core::require_blocking_is_allowed() const {
-    require_same_process();  // first: in a child of fork() a lock may be held by a thread that is not there
+    require_same_process();
     home_->require_blocking_is_allowed();
 }
 

@@ -67,6 +67,8 @@ public:
 
     redis::reactor::clock::time_point deadline(std::chrono::milliseconds time) const noexcept;
 
+    /// False where nothing here may be waited for: on a thread that does I/O or runs the client's executor, and in a child made by fork().
+    bool may_block() const noexcept;
     /// Throws when a blocking form must not be called here.
     void require_blocking_is_allowed() const;
     /// Throws in a child made by fork().

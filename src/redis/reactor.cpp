@@ -26,10 +26,15 @@ reactor::lending::~lending() {
     current = from_;
 }
 
+bool reactor::may_block() const noexcept {
+    if (detail::on_io_thread()) return false;
+    std::lock_guard const guard{inbox_mutex_};
+    return !blocks_here_ || !blocks_here_();
+}
+
 void reactor::require_blocking_is_allowed() const {
     detail::require_blocking_is_allowed();
-    std::lock_guard const guard{inbox_mutex_};
-    if (blocks_here_ && blocks_here_()) {
+    if (!may_block()) {
         throw would_deadlock_error(
             "a blocking call was made on a thread of the executor this client lives on and could wait for itself; "
             "use the async_ form there, or give the client a thread of its own");

@@ -78,7 +78,9 @@ public:
 
     /// Inside a turn of this reactor, on this thread?
     bool here() const noexcept;
-    /// Throws `would_deadlock_error` where a blocking form would wait for its own thread.
+    /// False where whoever waits for what needs this reactor may wait for his own thread: on a thread that does I/O, or runs this one's executor.
+    bool may_block() const noexcept;
+    /// Throws `would_deadlock_error` there.
     void require_blocking_is_allowed() const;
 
     class turn;

@@ -222,6 +222,8 @@ task<void> consumer_state::renew(std::shared_ptr<consumer_state> self, std::vect
             self->drop(id);
         }
     }
+    self->make_room();
+    if (self->is_drained()) self->drained_.ring();
 }
 
 /// The server counts the delivery before it happens, so that an entry that kills its consumers is given up in the end.

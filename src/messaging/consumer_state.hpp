@@ -97,6 +97,7 @@ private:
     void let_work() noexcept;
     void work_as_thread();
     held* next_in_line();  // with the lock; it runs now
+    void make_room() noexcept;  // with the lock; the line is shorter
     static task<bool> count_delivery(std::shared_ptr<consumer_state> self, held& what);
     static task<void> run_counted(std::shared_ptr<consumer_state> self, held& what);
     void pump() noexcept;

@@ -148,11 +148,14 @@ consumer_state::held* consumer_state::next_in_line() {
     line_.pop_front();
     next->where = place::running;
     ++running_;
-    if (reader_waits_ && 2 * line_.size() <= wanted()) {
-        reader_waits_ = false;
-        room_.ring();
-    }
+    make_room();
     return next;
+}
+
+void consumer_state::make_room() noexcept {
+    if (!reader_waits_ || 2 * line_.size() > wanted()) return;
+    reader_waits_ = false;
+    room_.ring();
 }
 
 /// What was taken over counts as delivered when it begins, and before that: so an entry that kills its consumers is given up in the end, and not

@@ -312,6 +312,23 @@ TEST_F(consumer_faults, what_was_taken_over_while_the_server_goes_away_begins_la
     EXPECT_EQ(here.dead_letters().length(), 0);
 }
 
+TEST_F(consumer_faults, what_others_took_over_makes_room_at_once) {
+    // Warmed up by quick ones, it reads ahead: of the next ones the first halts, and the line is as full as it may be.
+    consumer one{near, "name", noting(), {.group = "g", .batch = 10, .idle_limit = 1'500ms}};
+    for (int i = 0; i < 20; ++i) here.add_value(std::to_string(i));
+    ASSERT_TRUE(eventually([&] { return one.statistics().acknowledged == 20; }));
+    hold = true;
+    for (int i = 20; i < 120; ++i) here.add_value(std::to_string(i));
+    ASSERT_TRUE(eventually([&] { return one.statistics().waiting > 20 && blocked_at(server) == 0; }));
+    auto const given = pending_at(server);
+    std::vector<std::string> waiting;
+    for (auto const& each : here.pending_entries("g", 200)) waiting.push_back(each.id);
+    waiting.erase(waiting.begin());  // it runs
+    here.claim("g", "another", 0ms, waiting);
+    EXPECT_TRUE(eventually([&] { return pending_at(server) > given; })) << "it reads again, and does not wait for its handler";
+    hold = false;
+}
+
 TEST(slow_consumer, an_entry_that_kills_processes_of_any_name_is_given_up_alone) {
     redis_server server;
     client by{server.url()};

@@ -163,7 +163,7 @@ private:
         std::call_once(joined_, [this] {
             if (!thread_.joinable()) return;
             // The thread has this object, and may need the one that calls this to hear of the stop.
-            if (on_io_thread() || thread_.get_id() == std::this_thread::get_id()) {
+            if (!of_->at.owner()->may_block() || thread_.get_id() == std::this_thread::get_id()) {
                 thread_.detach();
             } else {
                 thread_.join();

@@ -28,7 +28,7 @@ int main() try {
     lockstep::durable_bus kept{client, "weather"};
     kept.publish("temperature.oslo", -3);
     std::atomic<bool> told{false};
-    auto const later = kept.subscribe<int>("*", [&](int degrees) {
+    auto const later = kept.subscribe_pattern<int>("*", [&](int degrees) {
         std::cout << "kept for those who come later: " << degrees << '\n';
         told = true;
     }, {.from = "0"});

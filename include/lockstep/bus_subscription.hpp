@@ -57,7 +57,8 @@ bus_handler decoding(F handler) {
 }  // namespace detail
 
 /// Ends the subscription when it goes. When `end` returns, the handler does not run and will not run again. It does not wait where that could be for ever: called
-/// by the handler itself, or on an I/O thread (in a coroutine), where a handler that runs just then runs to its end, with what it refers to; none begins.
+/// by the handler itself, or on a thread that does the client's I/O (in a coroutine; with `make_client`, anywhere on the threads of its executor). There a handler
+/// that runs just then runs to its end, after `end` has returned, with what it refers to; none begins.
 class [[nodiscard]] bus_subscription {
 public:
     bus_subscription() noexcept = default;

@@ -8,7 +8,8 @@
 ///     ...                                                    // ends with `news`
 ///
 /// At most once: a message is delivered to those who are connected when it is published. After a broken connection everything is subscribed again and
-/// `on_gap` tells that messages may have been missed. Who must not miss any uses `durable_bus`, which has the same interface.
+/// `on_gap` tells that messages may have been missed. Who must not miss any uses `durable_bus`, which has the same interface (but for the
+/// options of a subscription: nothing waits in a queue there, so nothing is dropped from one).
 ///
 /// Handlers run one at a time per subscription, in the order of arrival, on your executor or on a thread of the subscription's own, never on the
 /// client's I/O thread. Between arrival and handler is a queue of `capacity`; `when_full` says what becomes of a handler that is too slow.

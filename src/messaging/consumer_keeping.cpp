@@ -222,13 +222,15 @@ task<void> consumer_state::renew(std::shared_ptr<consumer_state> self, std::vect
             self->drop(id);
         }
     }
+    self->make_room();
+    if (self->is_drained()) self->drained_.ring();
 }
 
 /// The server counts the delivery before it happens, so that an entry that kills its consumers is given up in the end.
 task<void> consumer_state::try_again(std::shared_ptr<consumer_state> self, std::vector<held*> which) {
     std::vector<std::string> words;
     for (auto const* const one : which) {
-        auto const count = one->busy > 0 ? 0 : one->what.deliveries + 1;
+        auto const count = one->busy > 0 || !one->is_counted ? 0 : one->what.deliveries + 1;
         words.insert(words.end(), {one->what.id, std::to_string(count)});
     }
     std::vector<entry_number> lost;
@@ -252,8 +254,8 @@ task<void> consumer_state::try_again(std::shared_ptr<consumer_state> self, std::
             } else if (self->ended_ || std::find(lost.begin(), lost.end(), one->id) != lost.end()) {
                 self->drop(one->id);
             } else {
-                if (one->busy == 0) ++one->what.deliveries;
-                self->count(&consumer_statistics::retried);
+                if (one->busy == 0 && one->is_counted) ++one->what.deliveries;
+                if (one->is_counted) self->count(&consumer_statistics::retried);
                 one->renewed = clock::now();
                 one->where = place::line;
                 self->line_.push_back(one);
@@ -288,12 +290,12 @@ task<void> consumer_state::recover(std::shared_ptr<consumer_state> self) {
     self->cursor_ = said[0].text();
     std::vector<found> entries;
     for (std::size_t i = 1; i + 2 < said.size(); i += 3) {
-        entries.push_back({.id = std::string{said[i].text()}, .deliveries = said[i + 1].integer(), .fields = read_fields(said[i + 2])});
+        entries.push_back({.id = std::string{said[i].text()}, .deliveries = said[i + 1].integer() + 1, .fields = read_fields(said[i + 2])});
     }
     bool const is_more = self->cursor_ != "0-0" || entries.size() == count;
     // Few at a time, and each consumer at its own times: what a dead one had is spread over those that live.
     auto const pause = is_more ? between(50ms, 150ms) : between(options.idle_limit * 3 / 4, options.idle_limit * 5 / 4);
-    if (!entries.empty()) self->accept(std::move(entries), true);
+    if (!entries.empty()) self->accept(std::move(entries), came::taken_over);
     {
         std::lock_guard const guard{self->mutex_};
         self->next_look_ = clock::now() + pause;

@@ -110,7 +110,7 @@ task<void> consumer_state::read_on_one_connection(std::shared_ptr<consumer_state
         if (said.is_null()) continue;
         std::vector<found> entries;
         for (auto& one : read_of_one(said)) entries.push_back({.id = std::move(one.id), .deliveries = 1, .fields = std::move(one.fields)});
-        self->accept(std::move(entries), false);
+        self->accept(std::move(entries), came::read);
     }
 }
 
@@ -148,7 +148,7 @@ task<void> consumer_state::take_unheard(std::shared_ptr<consumer_state> self) {
             for (std::size_t i = 0; i + 2 < taken.size(); i += 3) {
                 entries.push_back({.id = std::string{taken[i].text()}, .deliveries = taken[i + 1].integer(), .fields = read_fields(taken[i + 2])});
             }
-            self->accept(std::move(entries), true);
+            self->accept(std::move(entries), came::unheard);
         }
         if (said.size() < at_once) break;
     }

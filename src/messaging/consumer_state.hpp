@@ -72,6 +72,7 @@ private:
         clock::time_point renewed;
         place where = place::line;
         clock::time_point begun{};
+        bool is_counted = true;  // this delivery, by the server
         std::int64_t busy = 0;  // so often in turn somebody else was doing it: no delivery counts
     };
     struct burial {
@@ -91,10 +92,14 @@ private:
     };
 
     // consumer_work.cpp; any thread
-    void accept(std::vector<found> entries, bool recovered);
+    enum class came { read, unheard, taken_over };
+    void accept(std::vector<found> entries, came how);
     void let_work() noexcept;
     void work_as_thread();
     held* next_in_line();  // with the lock; it runs now
+    void make_room() noexcept;  // with the lock; the line is shorter
+    static task<bool> count_delivery(std::shared_ptr<consumer_state> self, held& what);
+    static task<void> run_counted(std::shared_ptr<consumer_state> self, held& what);
     void pump() noexcept;
     void pump_at_home() noexcept;
     void finish(held& what, std::exception_ptr problem) noexcept;

@@ -3,6 +3,7 @@
 #include "base/quiet_thread.hpp"
 #include "base/random.hpp"
 
+#include <lockstep/error.hpp>
 #include <lockstep/idempotency.hpp>
 #include <lockstep/log.hpp>
 
@@ -85,7 +86,7 @@ bool consumer_state::is_known(std::string_view id) const {
 
 void consumer_state::drop(entry_number id) { held_.erase(id); }
 
-void consumer_state::accept(std::vector<found> entries, bool recovered) {
+void consumer_state::accept(std::vector<found> entries, came how) {
     std::unique_lock guard{mutex_};
     if (ended_) return;  // nobody works any more: they stay pending
     auto const now = clock::now();
@@ -102,6 +103,7 @@ void consumer_state::accept(std::vector<found> entries, bool recovered) {
         made.what.fields = std::move(one.fields);
         made.what.deliveries = one.deliveries;
         made.what.stop = stop_handlers_.get_token();
+        made.is_counted = how != came::taken_over;
         ++received;
         if (options_.max_deliveries > 0 && one.deliveries > options_.max_deliveries) {
             // Nobody threw: whoever had it died of it, or with it.
@@ -112,7 +114,7 @@ void consumer_state::accept(std::vector<found> entries, bool recovered) {
         }
     }
     count(&consumer_statistics::received, received);
-    if (recovered) count(&consumer_statistics::recovered, received);
+    if (how != came::read) count(&consumer_statistics::recovered, received);
     bool const has_dead = !settled_.dead.empty();
     if (has_dead) {
         wake_flusher(std::move(guard));
@@ -146,11 +148,66 @@ consumer_state::held* consumer_state::next_in_line() {
     line_.pop_front();
     next->where = place::running;
     ++running_;
-    if (reader_waits_ && 2 * line_.size() <= wanted()) {
-        reader_waits_ = false;
-        room_.ring();
-    }
+    make_room();
     return next;
+}
+
+void consumer_state::make_room() noexcept {
+    if (!reader_waits_ || 2 * line_.size() > wanted()) return;
+    reader_waits_ = false;
+    room_.ring();
+}
+
+/// What was taken over counts as delivered when it begins, and before that: so an entry that kills its consumers is given up in the end, and not
+/// together with those that only stood in line behind it. The server is told the number and does not add. False: it does not begin.
+task<bool> consumer_state::count_delivery(std::shared_ptr<consumer_state> self, held& what) {
+    std::vector<entry_number> lost;
+    bool failed = false;
+    try {
+        std::vector<std::string> words{what.what.id, std::to_string(what.what.deliveries)};
+        auto asking = with_stop_token(ask_renewal(self, std::move(words)), self->stop_handlers_.get_token());
+        lost = co_await std::move(asking);
+    } catch (cancelled_error const&) {
+        failed = true;  // nobody waits any more, or the client is closed
+    } catch (std::exception const& problem) {
+        failed = true;
+        self->complain("can't begin what it took over, and tries again", problem.what());
+    }
+    std::unique_lock guard{self->mutex_};
+    auto const now = clock::now();
+    if (!failed && lost.empty()) {
+        what.is_counted = true;
+        what.renewed = what.begun = now;
+        co_return true;
+    }
+    if (--self->running_ == 0) self->rested_.notify_all();
+    if (failed) {
+        what.where = place::again;
+        self->again_.emplace(now + self->pause_after(1), &what);
+    } else {
+        self->drop(what.id);  // somebody else has it
+    }
+    bool const is_over = self->is_drained() || self->abandoned_;
+    guard.unlock();
+    self->chores_.ring();
+    if (is_over) self->drained_.ring();
+    co_return false;
+}
+
+task<void> consumer_state::run_counted(std::shared_ptr<consumer_state> self, held& what) {
+    auto counting = count_delivery(self, what);
+    bool const begins = co_await std::move(counting);
+    if (begins) {
+        std::exception_ptr problem;
+        try {
+            auto working = self->handler_.coroutine(what.what);
+            co_await std::move(working);
+        } catch (...) {
+            problem = std::current_exception();
+        }
+        self->finish(what, std::move(problem));
+    }
+    self->pump_at_home();
 }
 
 void consumer_state::work_as_thread() {
@@ -162,6 +219,7 @@ void consumer_state::work_as_thread() {
         auto* const one = next_in_line();
         guard.unlock();
         one->begun = clock::now();
+        if (!one->is_counted && !sync_wait(count_delivery(shared_from_this(), *one))) continue;
         std::exception_ptr problem;
         try {
             handler_.function(one->what);
@@ -180,6 +238,11 @@ void consumer_state::pump() noexcept {
         auto* const one = next_in_line();
         guard.unlock();
         one->begun = clock::now();
+        if (!one->is_counted) {
+            start(run_counted(shared_from_this(), *one), [](std::exception_ptr) {});
+            guard.lock();
+            continue;
+        }
         auto done = [self = shared_from_this(), one](std::exception_ptr problem) {
             self->finish(*one, std::move(problem));
             self->pump_at_home();

@@ -9,12 +9,15 @@
 #include "messaging/stream_state.hpp"
 
 #include <lockstep/error.hpp>
+#include <lockstep/idempotency.hpp>
 #include <lockstep/log.hpp>
 
 #include <fmt/format.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -25,24 +28,66 @@ namespace detail {
 
 using namespace std::chrono_literals;
 
+using bus_executor = std::function<void(std::function<void()>)>;
+
 /// What both kinds of subscription do with an entry. Kept by what runs its handler until `end`, which everybody calls.
 class durable_listening : public std::enable_shared_from_this<durable_listening> {
 public:
-    durable_listening(std::string pattern, entry_handler handler) : pattern_(std::move(pattern)), handler_(std::move(handler)) {}
+    durable_listening(std::string pattern, entry_handler handler, bus_executor executor)
+        : pattern_(std::move(pattern)), handler_(std::move(handler)), executor_(std::move(executor)) {}
     virtual ~durable_listening() = default;
-    virtual void end() noexcept = 0;
+    void end() noexcept {
+        {
+            std::lock_guard const guard{errands_};
+            ended_ = true;
+        }
+        changed_.notify_all();
+        leave();
+    }
     virtual durable_counters counters() const = 0;
 
 protected:
-    /// False: it is not for this subscription.
-    bool handle(stream_entry const& entry) {
+    enum class heard { passed, handled, not_begun };
+    virtual void leave() noexcept = 0;
+
+    heard handle(stream_entry const& entry) {
         auto const* const channel = entry.find(durable_bus::channel_field);
         if (channel == nullptr || !fits_glob(pattern_, *channel)) {
             ++passed_;
-            return false;
+            return heard::passed;
         }
-        handler_(entry);
-        return true;
+        return run([&] { handler_(entry); }) ? heard::handled : heard::not_begun;
+    }
+    /// Here, or on the user's executor, which is waited for. False: it ended before that had begun; the executor may be what waits for the end.
+    bool run(std::function<void()> const& work) {
+        if (!executor_) {
+            work();
+            return true;
+        }
+        struct errand {
+            bool is_begun = false;
+            bool is_done = false;
+            std::exception_ptr problem{};
+        };
+        auto const mine = std::make_shared<errand>();
+        executor_([self = shared_from_this(), mine, &work] {
+            std::unique_lock guard{self->errands_};
+            if (self->ended_) return;  // and `work` may be gone
+            mine->is_begun = true;
+            guard.unlock();
+            try {
+                work();
+            } catch (...) {
+                mine->problem = std::current_exception();
+            }
+            guard.lock();
+            mine->is_done = true;
+            self->changed_.notify_all();
+        });
+        std::unique_lock guard{errands_};
+        changed_.wait(guard, [&] { return mine->is_done || (ended_ && !mine->is_begun); });
+        if (mine->problem) std::rethrow_exception(mine->problem);
+        return mine->is_begun;
     }
     std::uint64_t passed() const noexcept { return passed_; }
     std::string const& pattern() const noexcept { return pattern_; }
@@ -50,7 +95,11 @@ protected:
 private:
     std::string const pattern_;
     entry_handler const handler_;
+    bus_executor const executor_;
     std::atomic<std::uint64_t> passed_{0};
+    std::mutex errands_;
+    std::condition_variable changed_;
+    bool ended_ = false;
 };
 
 namespace {
@@ -58,18 +107,16 @@ namespace {
 class group_listening final : public durable_listening {
 public:
     using durable_listening::durable_listening;
-    ~group_listening() override { end(); }
+    ~group_listening() override { leave(); }
 
     void begin(keyed at, durable_subscribe_options const& options) {
         consumer_options how{.group = options.group, .start = options.from, .concurrency = options.concurrency};
         how.idle_limit = options.idle_limit;
         how.max_deliveries = options.max_deliveries;
-        worker_.emplace(begin_consumer(std::move(at), [this, self = shared_from_this()](delivery const& what) { handle(what); }, std::move(how)));
-    }
-    void end() noexcept override {
-        std::lock_guard const guard{mutex_};
-        if (worker_) last_ = worker_->statistics();
-        worker_.reset();
+        auto const work = [this, self = shared_from_this()](delivery const& what) {
+            if (handle(what) == heard::not_begun) throw busy_error("the subscription has ended");  // it stays for others, and counts for nothing
+        };
+        worker_.emplace(begin_consumer(std::move(at), work, std::move(how)));
     }
     durable_counters counters() const override {
         std::lock_guard const guard{mutex_};
@@ -79,34 +126,29 @@ public:
     }
 
 private:
+    void leave() noexcept override {
+        std::lock_guard const guard{mutex_};
+        if (worker_) last_ = worker_->statistics();
+        worker_.reset();
+    }
+
     mutable std::mutex mutex_;
     std::optional<consumer> worker_;
     consumer_statistics last_{};
 };
 
-/// Reads by itself, on a thread that also runs the handler: so it reads no faster than that works.
+/// Reads by itself, on a thread that also runs the handler or waits for it: so it reads no faster than that works.
 class reading_listening final : public durable_listening {
 public:
-    reading_listening(std::string pattern, entry_handler handler, std::shared_ptr<stream_state> of, std::string from, bool from_is_entry, std::function<void()> on_gap)
-        : durable_listening(std::move(pattern), std::move(handler)), of_(of), source_(std::move(of)), on_gap_(std::move(on_gap)), position_is_entry_(from_is_entry) {
+    reading_listening(std::string pattern, entry_handler handler, durable_subscribe_options options, std::shared_ptr<stream_state> of, std::string from, bool from_is_entry)
+        : durable_listening(std::move(pattern), std::move(handler), std::move(options.executor)), of_(of), source_(std::move(of)), on_gap_(std::move(options.on_gap)),
+          position_is_entry_(from_is_entry) {
         seen_.position = std::move(from);
     }
-    ~reading_listening() override { end(); }
+    ~reading_listening() override { leave(); }
 
     void begin() {
         thread_ = base::quiet_thread([this, self = shared_from_this()] { work(); });
-    }
-    void end() noexcept override {
-        stop_.request_stop();
-        std::call_once(joined_, [this] {
-            if (!thread_.joinable()) return;
-            // The thread may need the I/O thread to hear of the stop.
-            if (on_io_thread() || thread_.get_id() == std::this_thread::get_id()) {
-                thread_.detach();
-            } else {
-                thread_.join();
-            }
-        });
     }
     durable_counters counters() const override {
         std::lock_guard const guard{mutex_};
@@ -116,6 +158,19 @@ public:
     }
 
 private:
+    void leave() noexcept override {
+        stop_.request_stop();
+        std::call_once(joined_, [this] {
+            if (!thread_.joinable()) return;
+            // The thread has this object, and may need the one that calls this to hear of the stop.
+            if (!of_->at.owner()->may_block() || thread_.get_id() == std::this_thread::get_id()) {
+                thread_.detach();
+            } else {
+                thread_.join();
+            }
+        });
+    }
+
     static constexpr std::size_t at_once = 100;
 
     void work() noexcept {
@@ -176,18 +231,19 @@ private:
 
     void tell_gap() noexcept {
         guarded([this] {
-            if (on_gap_) on_gap_();
+            if (on_gap_) run(on_gap_);
         });
         std::lock_guard const guard{mutex_};
         ++seen_.gaps;
     }
     void tell(stream_entry const& entry) noexcept {
-        bool fits = false;
-        bool const went_well = guarded([&] { fits = handle(entry); });
+        auto how = heard::passed;
+        bool const went_well = guarded([&] { how = handle(entry); });
+        if (how == heard::not_begun) return;
         std::lock_guard const guard{mutex_};
         seen_.position = entry.id;
         if (!went_well) ++seen_.failed;
-        if (fits) ++seen_.delivered;
+        if (how == heard::handled) ++seen_.delivered;
     }
     template <class F>
     bool guarded(F const& call) noexcept {
@@ -227,7 +283,7 @@ task<durable_subscription> begin_reading(std::shared_ptr<stream_state> of, std::
     } else if (from.find('-') == std::string::npos) {
         from += "-0";  // and not up to the last of that millisecond
     }
-    auto made = std::make_shared<reading_listening>(std::move(pattern), std::move(handler), of, std::move(from), from_is_entry, std::move(options.on_gap));
+    auto made = std::make_shared<reading_listening>(std::move(pattern), std::move(handler), std::move(options), of, std::move(from), from_is_entry);
     made->begin();
     co_return durable_subscription{std::move(made)};
 }
@@ -239,7 +295,7 @@ std::string group_at_server(std::string_view group, std::string_view pattern) { 
 task<durable_subscription> begin_group(std::shared_ptr<stream_state> of, std::string pattern, entry_handler handler, durable_subscribe_options options) {
     auto making = create_group(of->at, options.group, options.from);  // before it returns: nothing after that is missed
     co_await std::move(making);
-    auto made = std::make_shared<group_listening>(std::move(pattern), std::move(handler));
+    auto made = std::make_shared<group_listening>(std::move(pattern), std::move(handler), options.executor);
     made->begin(of->at, options);
     co_return durable_subscription{std::move(made)};
 }
@@ -255,24 +311,25 @@ stream_fields durable_bus::fields_of(std::string_view channel, std::string paylo
     return {{std::string{channel_field}, std::string{channel}}, {std::string{stream_entry::payload_field}, std::move(payload)}};
 }
 
-task<durable_subscription> durable_bus::async_subscribe_entries(std::string_view pattern, detail::entry_handler handler, durable_subscribe_options options) {
+task<durable_subscription> durable_bus::async_subscribe_entries(std::string_view channel, bool is_pattern, detail::entry_handler handler, durable_subscribe_options options) {
     auto const& at = state_->at;
     at.require_usable();
-    detail::require(at, !pattern.empty() && pattern.size() <= 512, "a channel or pattern has 1 to 512 bytes");
+    detail::require(at, !channel.empty() && channel.size() <= 512, "a channel or pattern has 1 to 512 bytes");
+    auto pattern = is_pattern ? std::string{channel} : detail::quoted_glob(channel);
     detail::require(at, options.from == "$" || detail::is_stream_id(options.from), fmt::format("from is \"0\", \"$\" or an id, not '{}'", options.from));
     detail::require(at, options.concurrency >= 1 && (options.concurrency == 1 || !options.group.empty()), "concurrency is 1, or more with a group");
     // A connection of its own for each subscription, which waits on it.
     auto of = std::make_shared<detail::stream_state>(at, state_->options);
-    if (options.group.empty()) return detail::begin_reading(std::move(of), std::string{pattern}, std::move(handler), std::move(options));
+    if (options.group.empty()) return detail::begin_reading(std::move(of), std::move(pattern), std::move(handler), std::move(options));
     detail::require_consumer_name(at, "group", options.group);
     options.group = detail::group_at_server(options.group, pattern);
     detail::require_consumer_name(at, "group and the pattern together", options.group);
-    return detail::begin_group(std::move(of), std::string{pattern}, std::move(handler), std::move(options));
+    return detail::begin_group(std::move(of), std::move(pattern), std::move(handler), std::move(options));
 }
 
-durable_subscription durable_bus::subscribe_entries(std::string_view pattern, detail::entry_handler handler, durable_subscribe_options options) {
+durable_subscription durable_bus::subscribe_entries(std::string_view channel, bool is_pattern, detail::entry_handler handler, durable_subscribe_options options) {
     state_->at.require_blocking();
-    return sync_wait(async_subscribe_entries(pattern, std::move(handler), std::move(options)));
+    return sync_wait(async_subscribe_entries(channel, is_pattern, std::move(handler), std::move(options)));
 }
 
 durable_subscription::durable_subscription(std::shared_ptr<detail::durable_listening> state) noexcept : state_(std::move(state)) {}

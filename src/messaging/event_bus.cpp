@@ -108,7 +108,7 @@ task<bus_subscription> event_bus::async_subscribe_bytes(std::string_view channel
         throw invalid_argument_error(fmt::format("event bus '{}': in a Cluster, patterns need event_bus_options{{.patterns = true}}, in all programs of the bus", state_->name));
     }
     bool const alone = options.when_full == overflow::block;
-    auto box = std::make_shared<detail::mailbox>(fmt::format("{} {}", state_->name, channel), std::move(handler), std::move(options));
+    auto box = std::make_shared<detail::mailbox>(state_->owner, fmt::format("{} {}", state_->name, channel), std::move(handler), std::move(options));
     return detail::listen(state_, std::string{channel}, is_pattern, std::make_shared<detail::channel_listening>(std::move(box)), alone);
 }
 

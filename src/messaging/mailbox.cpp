@@ -2,7 +2,6 @@
 
 #include "base/quiet_thread.hpp"
 
-#include <lockstep/detail/cancellation.hpp>
 #include <lockstep/log.hpp>
 
 #include <fmt/format.h>
@@ -16,11 +15,11 @@ namespace {
 constexpr int at_a_time = 64;  // then others get their turn at the executor
 }
 
-mailbox::mailbox(std::string name, bus_handler handler, bus_subscribe_options options)
-    : name_(std::move(name)), handler_(std::move(handler)), options_(std::move(options)) {}
+mailbox::mailbox(std::shared_ptr<core> owner, std::string name, bus_handler handler, bus_subscribe_options options)
+    : owner_(std::move(owner)), name_(std::move(name)), handler_(std::move(handler)), options_(std::move(options)) {}
 
 mailbox::~mailbox() {
-    if (thread_.joinable()) thread_.detach();  // closed by its own handler or on an I/O thread; it is about to end
+    if (thread_.joinable()) thread_.detach();  // closed by its own handler or where nobody may wait; it is about to end
 }
 
 void mailbox::begin() {
@@ -145,7 +144,7 @@ void mailbox::close() noexcept {
     bool const is_handler = runs_on_ == std::this_thread::get_id();
     guard.unlock();
     changed_.notify_all();
-    if (is_handler || on_io_thread()) return;  // the handler may need the I/O thread to come to its end
+    if (is_handler || !owner_->may_block()) return;  // the handler may need this thread to come to its end
     std::unique_lock until_it_returned{running_};
     until_it_returned.unlock();
     if (thread_.joinable()) thread_.join();

@@ -3,6 +3,8 @@
 // What waits between the arrival of messages and their handler: a bounded queue, and the one who empties it, on a thread of its own or on
 // the user's executor. One handler at a time, in order.
 
+#include "core/core.hpp"
+
 #include <lockstep/bus_subscription.hpp>
 
 #include <condition_variable>
@@ -17,14 +19,15 @@ namespace lockstep::detail {
 
 class mailbox : public std::enable_shared_from_this<mailbox> {
 public:
-    mailbox(std::string name, bus_handler handler, bus_subscribe_options options);
+    mailbox(std::shared_ptr<core> owner, std::string name, bus_handler handler, bus_subscribe_options options);
     ~mailbox();
 
     void begin();
     /// From one thread. With `block` it waits while it is full, until it is closed.
     void put(std::string channel, std::string payload);
     void put_gap();
-    /// When it returns no handler runs, and none will, unless this is called by the handler or on an I/O thread: then one that runs comes to its end.
+    /// When it returns no handler runs, and none will, unless this is called by the handler or where nobody may wait (`core::may_block`): then one that runs
+    /// comes to its end.
     void close() noexcept;
     bus_counters counters() const;
     bool is_closed() const;
@@ -42,6 +45,7 @@ private:
     void handle(item const& what) noexcept;
     void call_worker(std::unique_lock<std::mutex> guard) noexcept;
 
+    std::shared_ptr<core> const owner_;
     std::string const name_;
     bus_handler const handler_;
     bus_subscribe_options const options_;

@@ -5,7 +5,7 @@
   ARGV[3]  idle_ms   how long nobody may have renewed them
   ARGV[4]  cursor    where the last look ended; '0-0': at the beginning
   ARGV[5]  count     how many at most, an integer of 1 to 1000
-  Returns  {next cursor, id, deliveries, {field, value, ...}, ...}; this one is counted in deliveries
+  Returns  {next cursor, id, deliveries, {field, value, ...}, ...}; this one is not counted: it is when the entry begins (stream_renew)
   Errors   LOCKSTEP_ARGUMENT, NOGROUP (nothing was written)
 ]]
 local call, group = redis.call, ARGV[1]
@@ -17,10 +17,10 @@ for _, pending in ipairs(call('XPENDING', KEYS[1], group, ARGV[4], '+', 10 * cou
     if pending[3] == 0 then call('XCLAIM', KEYS[1], group, pending[2], 0, pending[1], 'JUSTID') end
 end
 -- It looks at ten times as many at most, and drops those that are in the stream no more.
-local claimed = call('XAUTOCLAIM', KEYS[1], group, ARGV[2], ARGV[3], ARGV[4], 'COUNT', count)
+local claimed = call('XAUTOCLAIM', KEYS[1], group, ARGV[2], ARGV[3], ARGV[4], 'COUNT', count, 'JUSTID')
 local found = {claimed[1]}
-for _, entry in ipairs(claimed[2]) do
-    local pending = call('XPENDING', KEYS[1], group, entry[1], entry[1], 1)[1]
-    found[#found + 1], found[#found + 2], found[#found + 3] = entry[1], pending[4], entry[2]
+for _, id in ipairs(claimed[2]) do
+    local pending, entry = call('XPENDING', KEYS[1], group, id, id, 1)[1], call('XRANGE', KEYS[1], id, id)[1]
+    found[#found + 1], found[#found + 2], found[#found + 3] = id, pending[4], entry[2]
 end
 return found

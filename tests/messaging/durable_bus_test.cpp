@@ -20,14 +20,21 @@ using testing::HasSubstr;
 
 class durable_bus_contract : public contract {
 protected:
+    auto noting() {
+        return [this](std::string const& what, std::string_view channel) { heard.note(std::string{channel} + " " + what); };
+    }
     std::string publish(client& by, durable_bus& on, std::string const& channel, std::string const& value) {
         return run(
             by, [&] { return on.publish(channel, value); }, [&] { return on.async_publish(channel, value); });
     }
-    durable_subscription subscribe(client& by, durable_bus& on, std::string const& pattern, durable_subscribe_options const& options) {
-        auto const handler = [this](std::string const& what, std::string_view channel) { heard.note(std::string{channel} + " " + what); };
+    durable_subscription subscribe(client& by, durable_bus& on, std::string const& channel, durable_subscribe_options const& options) {
         return run(
-            by, [&] { return on.subscribe<std::string>(pattern, handler, options); }, [&] { return on.async_subscribe<std::string>(pattern, handler, options); });
+            by, [&] { return on.subscribe<std::string>(channel, noting(), options); }, [&] { return on.async_subscribe<std::string>(channel, noting(), options); });
+    }
+    durable_subscription subscribe_pattern(client& by, durable_bus& on, std::string const& pattern, durable_subscribe_options const& options) {
+        return run(
+            by, [&] { return on.subscribe_pattern<std::string>(pattern, noting(), options); },
+            [&] { return on.async_subscribe_pattern<std::string>(pattern, noting(), options); });
     }
 
     ledger_of_work heard;
@@ -41,8 +48,8 @@ TEST_P(durable_bus_contract, each_subscription_gets_all_that_fits_from_where_it_
     publish(a, of_a, "users.created", "2");
     auto const second = publish(a, of_a, "orders.deleted", "3");
     ledger_of_work later;
-    auto all = subscribe(b, of_b, "orders.*", {.from = "0"});
-    auto new_ones = of_a.subscribe<std::string>("orders.*", [&](std::string const& what, stream_entry const& entry) { later.note(entry.id + " " + what); });
+    auto all = subscribe_pattern(b, of_b, "orders.*", {.from = "0"});
+    auto new_ones = of_a.subscribe_pattern<std::string>("orders.*", [&](std::string const& what, stream_entry const& entry) { later.note(entry.id + " " + what); });
     auto const third = publish(b, of_b, "orders.created", "4");
     ASSERT_TRUE(eventually([&] { return heard.order().size() == 3 && later.order().size() == 1; }));
     EXPECT_THAT(heard.order(), ElementsAre("orders.created 1", "orders.deleted 3", "orders.created 4"));
@@ -51,14 +58,14 @@ TEST_P(durable_bus_contract, each_subscription_gets_all_that_fits_from_where_it_
     EXPECT_EQ(all.counters().delivered, 3U);
     EXPECT_EQ(all.counters().passed, 1U);
     ledger_of_work resumed;
-    auto const from_there = of_a.subscribe<std::string>("*", [&](std::string const& what) { resumed.note(what); }, {.from = second});
+    auto const from_there = of_a.subscribe_pattern<std::string>("*", [&](std::string const& what) { resumed.note(what); }, {.from = second});
     ASSERT_TRUE(eventually([&] { return resumed.order().size() == 1; }));
     EXPECT_THAT(resumed.order(), ElementsAre("4"));
 }
 
 TEST_P(durable_bus_contract, a_group_shares_the_messages) {
-    auto const first = subscribe(a, of_a, "orders.*", {.group = "g"});
-    auto const second = subscribe(b, of_b, "orders.*", {.group = "g", .concurrency = 2});
+    auto const first = subscribe_pattern(a, of_a, "orders.*", {.group = "g"});
+    auto const second = subscribe_pattern(b, of_b, "orders.*", {.group = "g", .concurrency = 2});
     for (int i = 0; i < 100; ++i) of_a.publish("orders.created", std::to_string(i));
     publish(a, of_a, "users.created", "other");
     ASSERT_TRUE(eventually([&] { return heard.different() == 100; }));
@@ -69,7 +76,7 @@ TEST_P(durable_bus_contract, a_group_shares_the_messages) {
 }
 
 TEST_P(durable_bus_contract, subscriptions_of_one_group_with_different_patterns_each_get_all_that_fits) {
-    auto const orders = subscribe(a, of_a, "orders.*", {.group = "g"});
+    auto const orders = subscribe_pattern(a, of_a, "orders.*", {.group = "g"});
     auto const users = subscribe(b, of_b, "users.created", {.group = "g"});
     for (int i = 0; i < 50; ++i) {
         of_a.publish("orders.created", std::to_string(i));
@@ -91,10 +98,33 @@ TEST_P(durable_bus_contract, no_group_and_pattern_are_taken_for_another_group_an
     EXPECT_TRUE(eventually([&] { return heard.times("x{y 1") == 1 && heard.times("y 2") == 2; }));
 }
 
+TEST_P(durable_bus_contract, a_channel_is_meant_as_it_is_written_and_a_pattern_is_not) {
+    auto const channel = subscribe(a, of_a, "price[EUR]*", {});
+    auto const shared_channel = subscribe(a, of_a, "price[EUR]*", {.group = "g"});
+    auto const pattern = subscribe_pattern(b, of_b, "price[EUR]*", {});
+    auto const shared_pattern = subscribe_pattern(b, of_b, "price[EUR]*", {.group = "g"});
+    for (auto const* const name : {"price[EUR]*", "priceE", "price[EUR]", "end"}) publish(a, of_a, name, "1");
+    auto const is_through = [](durable_subscription const& one) { return one.counters().passed == 3 && one.counters().delivered == 1; };
+    ASSERT_TRUE(eventually([&] { return is_through(channel) && is_through(shared_channel) && is_through(pattern) && is_through(shared_pattern); }));
+    EXPECT_EQ(heard.times("price[EUR]* 1"), 2);
+    EXPECT_EQ(heard.times("priceE 1"), 2);
+    EXPECT_EQ(consumers_at(server, R"(g{price\[EUR\]\*})"), 1U);
+    EXPECT_EQ(consumers_at(server, "g{price[EUR]*}"), 1U);
+}
+
+TEST_P(durable_bus_contract, a_channel_and_the_pattern_that_fits_only_that_are_one_group) {
+    auto const channel = subscribe(a, of_a, "orders.created", {.group = "g"});
+    auto const pattern = subscribe_pattern(b, of_b, "orders.created", {.group = "g"});
+    for (int i = 0; i < 50; ++i) of_a.publish("orders.created", std::to_string(i));
+    EXPECT_TRUE(eventually([&] { return channel.counters().delivered + pattern.counters().delivered == 50; }));
+    EXPECT_EQ(heard.order().size(), 50U) << "none twice";
+    EXPECT_EQ(pending_at(server, "g{orders.created}"), 0);
+}
+
 TEST_P(durable_bus_contract, ends_with_its_scope) {
     {
-        auto const reading = subscribe(a, of_a, "*", {});
-        auto const sharing = subscribe(a, of_a, "*", {.group = "g"});
+        auto const reading = subscribe_pattern(a, of_a, "*", {});
+        auto const sharing = subscribe_pattern(a, of_a, "*", {.group = "g"});
         publish(b, of_b, "x", "1");
         ASSERT_TRUE(eventually([&] { return heard.order().size() == 2; }));
     }
@@ -120,7 +150,7 @@ TEST(durable_bus_faults, cuts_lose_and_double_nothing) {
     durable_bus here{near, "name"};
     durable_bus there{far, "name"};
     ledger_of_work heard;
-    auto const ear = there.subscribe<int>("*", [&](int what) { heard.note(std::to_string(what)); });
+    auto const ear = there.subscribe_pattern<int>("*", [&](int what) { heard.note(std::to_string(what)); });
     for (int i = 0; i < 300; ++i) {
         here.publish("x", i);
         if (i % 50 == 25) proxy.cut();
@@ -139,7 +169,7 @@ TEST(durable_bus_faults, a_subscription_that_is_too_slow_for_a_trimmed_stream_is
     ledger_of_work heard;
     std::atomic<bool> inside{false};
     std::atomic<bool> open{false};
-    auto const ear = bus.subscribe<int>(
+    auto const ear = bus.subscribe_pattern<int>(
         "*",
         [&](int what) {
             heard.note(std::to_string(what));
@@ -166,7 +196,7 @@ TEST(durable_bus_faults, a_subscription_that_goes_on_where_the_stream_was_trimme
     bus.stream_of_it().trim_to_id(ids[5]);
     auto const heard_from = [&](std::string const& from) {
         ledger_of_work heard;
-        auto const ear = bus.subscribe<int>("*", [&](int what) { heard.note(std::to_string(what)); }, {.from = from, .on_gap = [&] { heard.note("gap"); }});
+        auto const ear = bus.subscribe_pattern<int>("*", [&](int what) { heard.note(std::to_string(what)); }, {.from = from, .on_gap = [&] { heard.note("gap"); }});
         EXPECT_TRUE(eventually([&] { return heard.times("9") == 1; }));
         return heard.order();
     };
@@ -181,7 +211,7 @@ TEST(durable_bus_faults, a_handler_that_throws_is_counted_and_the_next_message_c
     client by{server.url()};
     durable_bus bus{by, "name"};
     ledger_of_work heard;
-    auto const ear = bus.subscribe<int>("*", [&](int what) {
+    auto const ear = bus.subscribe_pattern<int>("*", [&](int what) {
         if (what == 1) throw std::runtime_error{"no"};
         heard.note(std::to_string(what));
     });

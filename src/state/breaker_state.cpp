@@ -2,9 +2,11 @@
 
 #include "base/host.hpp"
 #include "base/random.hpp"
+#include "base/words.hpp"
 #include "core/subscription.hpp"
 #include "lease/pause.hpp"
 #include "scripts/all.hpp"
+#include "state/state_object.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
@@ -12,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 namespace lockstep::detail {
@@ -22,10 +23,13 @@ using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
 constexpr milliseconds longest_retry = 5s;  // between attempts to subscribe
+constexpr std::int64_t longest_wait_ms = 1'000'000'000'000;  // of what is pushed
 
-circuit parse(std::string_view word) noexcept {
-    if (word == "open") return circuit::open;
-    return word == "half_open" ? circuit::half_open : circuit::closed;
+std::optional<circuit> parse(std::string_view word) noexcept {
+    for (auto const one : {circuit::closed, circuit::open, circuit::half_open}) {
+        if (word == to_string(one)) return one;
+    }
+    return std::nullopt;
 }
 
 std::string rules_of(circuit_breaker_options const& how, bool shard) {
@@ -200,28 +204,23 @@ task<void> breaker_state::listen(std::shared_ptr<core> owner, std::weak_ptr<brea
 }
 
 void breaker_state::heard(std::string_view payload) noexcept {
-    // <state> <version> <since_ms> <wait_ms> <now_ms>
-    std::array<std::int64_t, 4> numbers{};
-    auto rest = payload;
-    auto const word = [&rest] {
-        auto const end = std::min(rest.find(' '), rest.size());
-        auto const found = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        return found;
-    };
-    auto const state = word();
-    for (auto& one : numbers) {
-        auto const text = word();
-        if (std::from_chars(text.data(), text.data() + text.size(), one).ec != std::errc{}) return;
-    }
+    // <state> <version> <since_ms> <wait_ms> <now_ms>; anybody can publish, and what is none of ours is passed over
+    auto const state = parse(base::cut(payload, ' '));
+    auto const version = base::number_in<std::uint64_t>(base::cut(payload, ' '));
+    base::cut(payload, ' ');
+    auto const wait = base::number_in<std::int64_t>(base::cut(payload, ' '));
+    if (!state || !version || !wait || *wait > longest_wait_ms) return;
     auto const now = clock::now();
-    adopt({.state = parse(state), .version = static_cast<std::uint64_t>(numbers[0]), .reopens = now + milliseconds{numbers[2]}, .held = numbers[2] < 0, .heard = now}, {}, true);
+    bool const held = *wait < 0;
+    adopt({.state = *state, .version = *version, .reopens = now + milliseconds{held ? 0 : *wait}, .held = held, .heard = now}, {}, true);
 }
 
 void breaker_state::adopt_reply(reply_view said, clock::time_point asked, bool wrote) noexcept {
     try {
+        auto const state = parse(said[0].text());
+        if (!state) throw_unexpected_answer(object_);
         auto const wait = said[3].as<std::int64_t>();
-        adopt({.state = parse(said[0].text()), .version = said[1].as<std::uint64_t>(), .reopens = asked + milliseconds{wait}, .held = wait < 0, .heard = asked}, asked, wrote);
+        adopt({.state = *state, .version = said[1].as<std::uint64_t>(), .reopens = asked + milliseconds{wait}, .held = wait < 0, .heard = asked}, asked, wrote);
     } catch (error const& problem) {
         log(log_level::error, fmt::format("circuit breaker '{}': {}", object_.name(), problem.what()));
     }

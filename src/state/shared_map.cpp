@@ -121,7 +121,7 @@ std::optional<news> parse_news(std::string_view payload) {
     auto const [rest, problem] = std::from_chars(payload.data(), end, made.version);
     if (problem != std::errc{} || end - rest < 3 || (rest[1] != '=' && rest[1] != '-')) return std::nullopt;
     auto const [name, bad] = std::from_chars(rest + 2, end, length);
-    if (bad != std::errc{} || static_cast<std::size_t>(end - name) < length + 1) return std::nullopt;
+    if (bad != std::errc{} || static_cast<std::size_t>(end - name) <= length) return std::nullopt;  // anybody can publish: no sum that may wrap
     made.field.assign(name + 1, length);
     if (rest[1] == '=') made.now = raw_value{std::string(name + 1 + length, end), made.version};
     return made;

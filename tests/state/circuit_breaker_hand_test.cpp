@@ -1,0 +1,50 @@
+// Circuit breakers that are opened and closed by hand, and those that hear what is none of theirs.
+#include <lockstep/circuit_breaker.hpp>
+
+#include "state_support.hpp"
+#include "support/forms.hpp"
+#include "support/log_lines.hpp"
+
+#include <stdexcept>
+
+namespace lockstep::test {
+namespace {
+
+std::string const key = "lockstep:{name}:breaker";
+
+void fail(circuit_breaker& which) {
+    EXPECT_THROW(which.execute([] { throw std::logic_error("it does not work"); }), std::logic_error);
+}
+
+class circuit_breaker_by_hand : public testing::Test {
+protected:
+    static circuit_breaker_options plan() {
+        return {.failure_threshold = 5, .sampling = 10min, .recovery_timeout = 10min, .report_interval = 1min, .server_timeout = 40s};
+    }
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client near{server.url()};
+    client far{proxy.url()};
+    circuit_breaker here{near, "name", plan()};
+    circuit_breaker there{far, "name", plan()};
+};
+
+TEST_F(circuit_breaker_by_hand, passes_over_messages_that_are_none_of_its_own) {
+    told<circuit> heard;
+    auto how = plan();
+    how.on_change = [&](circuit_change const& change) { heard.add(change.to); };
+    circuit_breaker listening{near, "name", how};
+    here.open();
+    ASSERT_TRUE(eventually([&] { return listening.look().held && server.must({"PUBSUB", "NUMSUB", key}).elements.at(1).integer > 0; }));
+    auto const later = [&](int by) { return std::to_string(here.look().version + static_cast<unsigned>(by)); };
+    for (auto const& one : std::vector<std::string>{"", "closed", "ajar " + later(1) + " 0 0 0", "closed -1 0 0 0", "closed x 0 0 0",
+                                                    "closed " + later(2) + " 0 9223372036854775807 0"}) {
+        server.must({"PUBLISH", key, one});
+    }
+    server.must({"PUBLISH", key, "half_open " + later(3) + " 0 0 0"});
+    ASSERT_TRUE(eventually([&] { return heard.last() == circuit::half_open; }));
+    EXPECT_THAT(heard.all(), testing::ElementsAre(circuit::open, circuit::half_open));
+}
+
+}  // namespace
+}  // namespace lockstep::test

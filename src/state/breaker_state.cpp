@@ -374,7 +374,9 @@ task<void> breaker_state::set(std::shared_ptr<breaker_state> self, std::string_v
     co_await turn;
     self->begin();
     auto const asked = clock::now();
-    auto setting = self->object_.run(scripts::breaker_set, {self->rules_, to, span_ms});
+    change request{.script = &scripts::breaker_set, .keys = {self->object_.key()}, .words = {self->rules_, std::string{to}, std::to_string(span_ms)}};
+    std::shared_ptr<state_object const> const at{self, &self->object_};
+    auto setting = change_once(at, std::move(request));
     auto const said = co_await std::move(setting);
     self->adopt_reply(said, asked, true);
 }

@@ -7,8 +7,8 @@
 // by what was counted here, until the server takes a write: who only reads is answered by a server, too, that was never told. What is known is
 // under `mutex_`, so that calls that may not simply go can look at it from any thread.
 
-#include "core/keyed.hpp"
 #include "state/breaker_rules.hpp"
+#include "state/state_object.hpp"
 
 #include <lockstep/circuit_breaker.hpp>
 #include <lockstep/subscription.hpp>
@@ -121,7 +121,7 @@ private:
     void settle_local(std::string const& probe, breaker_outcome how) noexcept;
     circuit_status status_here() const;
 
-    keyed object_;
+    state_object object_;
     circuit_breaker_options how_;
     std::string rules_;
     std::string session_;

@@ -29,6 +29,43 @@ protected:
     circuit_breaker there{far, "name", plan()};
 };
 
+TEST_F(circuit_breaker_by_hand, opened_once_though_the_reply_is_lost_is_not_opened_again_after_another_closed_it) {
+    there.close();  // the server knows the script
+    proxy.hold(direction::to_client);
+    begun opening{as_true(there.async_open())};
+    ASSERT_TRUE(eventually([&] { return here.look().held; }));
+    here.close();
+    proxy.cut();
+    proxy.heal();
+    EXPECT_TRUE(opening.get());
+    EXPECT_EQ(here.look().state, circuit::closed);
+    EXPECT_EQ(there.state().state, circuit::closed) << "as it is, not as it was";
+    // The same with the parts exchanged.
+    here.open();
+    proxy.hold(direction::to_client);
+    begun closing{as_true(there.async_close())};
+    ASSERT_TRUE(eventually([&] { return here.look().state == circuit::closed; }));
+    here.open();
+    proxy.cut();
+    proxy.heal();
+    EXPECT_TRUE(closing.get());
+    EXPECT_TRUE(here.look().held);
+}
+
+TEST_F(circuit_breaker_by_hand, given_up_says_so_and_does_not_come_late) {
+    client brief{{.url = proxy.url(), .command_timeout = 300ms}};
+    circuit_breaker hurried{brief, "name", plan()};
+    hurried.close();
+    auto const version = here.look().version;
+    proxy.hold(direction::to_server);
+    EXPECT_EQ(ending_of([&] { hurried.open(); }).reason, errc::indeterminate);
+    auto const until = now_ms() + 50;
+    EXPECT_TRUE(eventually([&] { return now_ms() > until; }));
+    proxy.heal();
+    EXPECT_EQ(hurried.look().state, circuit::closed);
+    EXPECT_EQ(here.look().version, version);
+}
+
 TEST_F(circuit_breaker_by_hand, passes_over_messages_that_are_none_of_its_own) {
     told<circuit> heard;
     auto how = plan();

@@ -258,7 +258,7 @@ void breaker_state::go_local() noexcept {
         std::lock_guard const guard{mutex_};
         before = status_here();
         if (!std::exchange(is_local_, true)) {
-            local_ = server_;  // what was open stays so
+            local_ = server_;  // what was open stays so, and what is held by hand until the server says otherwise
             local_.is_known = true;
             local_probes_.clear();
             local_successes_ = 0;
@@ -266,8 +266,6 @@ void breaker_state::go_local() noexcept {
                 local_.state = circuit::open;
                 local_.reopens = clock::now();
             }
-            local_.held = false;
-            if (server_.held) local_.reopens = clock::now() + how_.recovery_timeout;
             if (!std::exchange(recovering_, true)) start(recover(object_.owner(), weak_from_this()), [](std::exception_ptr) {});
         }
         if (local_.state == circuit::closed && is_bad(how_, window_.sum(clock::now()))) {

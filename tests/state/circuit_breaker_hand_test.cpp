@@ -66,6 +66,29 @@ TEST_F(circuit_breaker_by_hand, given_up_says_so_and_does_not_come_late) {
     EXPECT_EQ(here.look().version, version);
 }
 
+TEST_F(circuit_breaker_by_hand, held_open_it_stays_so_without_a_server) {
+    client brief{{.url = proxy.url(), .command_timeout = 300ms}};
+    auto how = plan();
+    how.server_timeout = 50ms;
+    how.recovery_timeout = 1ms;
+    circuit_breaker alone{brief, "name", how};
+    here.open();
+    ASSERT_TRUE(eventually([&] { return alone.look().held; }));
+    proxy.refuse();
+    proxy.cut();
+    ASSERT_TRUE(eventually([&] { return alone.look().local; }));
+    auto const until = now_ms() + 20;
+    ASSERT_TRUE(eventually([&] { return now_ms() > until; })) << "its recovery is over";
+    EXPECT_TRUE(alone.state().held);
+    EXPECT_FALSE(alone.try_allow());
+    EXPECT_FALSE(sync_wait(alone.async_try_allow()));
+    EXPECT_EQ(ending_of([&] { alone.close(); }).reason, errc::unavailable);
+    EXPECT_TRUE(alone.state().held) << "what can't be said to all changes nothing here";
+    here.close();
+    proxy.heal();
+    EXPECT_TRUE(eventually([&] { return alone.try_allow().has_value() && !alone.state().local; }));
+}
+
 TEST_F(circuit_breaker_by_hand, passes_over_messages_that_are_none_of_its_own) {
     told<circuit> heard;
     auto how = plan();

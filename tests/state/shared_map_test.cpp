@@ -353,5 +353,16 @@ TEST_F(shared_map_faults, who_watches_takes_a_message_that_is_none_of_ours_for_a
     EXPECT_TRUE(eventually([&] { return heard.all() == std::vector{1, 2, 3}; }));
 }
 
+TEST_F(shared_map_faults, has_a_field_found_that_is_newer_however_short_the_wait) {
+    here.set("x", 1);
+    EXPECT_EQ(there.get("x")->value, 1);  // connected
+    proxy.delay(100ms);
+    auto const found = there.wait_newer("x", 0, 1ms);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->value, 1);
+    EXPECT_EQ(begun{there.async_wait_newer("x", 0, 1ms)}.get()->value, 1);
+    EXPECT_FALSE(there.wait_newer("x", found->version, 1ms));
+}
+
 }  // namespace
 }  // namespace lockstep::test

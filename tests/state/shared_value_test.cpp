@@ -428,6 +428,17 @@ TEST_F(shared_value_faults, who_waits_for_a_newer_one_is_told_that_there_is_no_s
     EXPECT_EQ(there.wait_newer(0, 20s)->value, "before");
 }
 
+TEST_F(shared_value_faults, one_that_is_newer_is_found_however_short_the_wait) {
+    here.set("before");
+    EXPECT_EQ(there.get()->value, "before");  // connected
+    proxy.delay(100ms);
+    auto const found = there.wait_newer(0, 1ms);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->value, "before");
+    EXPECT_EQ(begun{there.async_wait_newer(0, 1ms)}.get()->value, "before");
+    EXPECT_FALSE(there.wait_newer(found->version, 1ms));
+}
+
 TEST_F(shared_value_faults, many_short_lived_writers_leave_bounded_memory) {
     // Each client has sessions of its own; the server forgets old ones when there are more than 1,000 and a minute has passed: here it keeps them.
     for (int i = 0; i < 20; ++i) {

@@ -240,19 +240,36 @@ void breaker_state::adopt(seen said, std::optional<clock::time_point> asked, boo
             if (!server_.is_known) server_ = said;
             return;
         }
+        bool const is_later = server_.is_known && said.version != server_.version;  // than what was counted
         bool const is_new = !server_.is_known || said.version != server_.version || said.state != server_.state;
         said.changed = is_new ? clock::now() : server_.changed;
         server_ = said;
         bool const was_local = std::exchange(is_local_, false);
         if (!is_new && !was_local) return;
         no_probe_before_ = {};
-        if (was_local) local_ = {};
-        now = follow(before);
+        if (was_local) {
+            local_ = {};
+            refusals_.clear();
+        }
+        now = follow(before, is_later);
     }
     tell(before, now);
 }
 
-void breaker_state::go_local() noexcept {
+void breaker_state::note(error const& problem) noexcept {
+    if (problem.reason() != errc::server) return;
+    // It may refuse for good (a key of another kind, a right that is missing), and then nothing else tells.
+    if (refusals_.size() < most_refusals && refusals_.emplace(problem.what()).second) {
+        log(log_level::error, fmt::format("a circuit breaker goes by the counts of this process alone: {}", problem.what()));
+    }
+}
+
+void breaker_state::go_local(error const& problem) noexcept {
+    note(problem);
+    decide_here();
+}
+
+void breaker_state::decide_here() noexcept {
     circuit_status before, now;
     {
         std::lock_guard const guard{mutex_};
@@ -279,9 +296,9 @@ void breaker_state::go_local() noexcept {
 }
 
 /// With the lock, and together with what it follows, so that no call goes where `state` says that none may. The counts are of one state only.
-circuit_status breaker_state::follow(circuit_status const& before) noexcept {
+circuit_status breaker_state::follow(circuit_status const& before, bool is_later) noexcept {
     auto const now = status_here();
-    bool const is_other = before.state != now.state || (before.version != now.version && before.version != 0);
+    bool const is_other = is_later || before.state != now.state;
     auto const generation = (gate_.load() >> 1U) + (is_other ? 1 : 0);
     gate_.store(generation << 1U | (now.state == circuit::closed && effective().is_known ? 1U : 0U), std::memory_order_release);
     if (is_other) {
@@ -336,11 +353,10 @@ task<void> breaker_state::look(std::shared_ptr<breaker_state> self) {
     try {
         auto asking = ask(self, self->how_.server_timeout);
         co_await std::move(asking);
-        co_return;
     } catch (error const& problem) {
         if (!is_silence(problem)) throw;
+        self->go_local(problem);
     }
-    self->go_local();
 }
 
 /// Until the server takes something again. A request waits for a connection, so this is no polling; but it does not wait for ever.
@@ -357,7 +373,8 @@ task<void> breaker_state::recover(std::shared_ptr<core> owner, std::weak_ptr<bre
             co_await std::move(asking);
         } catch (cancelled_error const&) {
             throw;  // the client was closed
-        } catch (error const&) {
+        } catch (error const& problem) {
+            self->note(problem);
             continue;
         }
         std::lock_guard const guard{self->mutex_};

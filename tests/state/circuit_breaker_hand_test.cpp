@@ -89,6 +89,19 @@ TEST_F(circuit_breaker_by_hand, held_open_it_stays_so_without_a_server) {
     EXPECT_TRUE(eventually([&] { return alone.try_allow().has_value() && !alone.state().local; }));
 }
 
+TEST_F(circuit_breaker_by_hand, closed_before_it_ever_changed_forgets_what_was_not_reported) {
+    for (int i = 0; i < 4; ++i) fail(here);
+    ASSERT_EQ(here.state().version, 0U);
+    ASSERT_FALSE(here.state().local);
+    here.close();
+    fail(here);
+    here.flush();
+    EXPECT_EQ(here.look().state, circuit::closed) << "one failure since, not five";
+    for (int i = 0; i < 4; ++i) fail(here);
+    here.flush();
+    EXPECT_EQ(here.look().state, circuit::open);
+}
+
 TEST_F(circuit_breaker_by_hand, passes_over_messages_that_are_none_of_its_own) {
     told<circuit> heard;
     auto how = plan();
@@ -104,6 +117,21 @@ TEST_F(circuit_breaker_by_hand, passes_over_messages_that_are_none_of_its_own) {
     server.must({"PUBLISH", key, "half_open " + later(3) + " 0 0 0"});
     ASSERT_TRUE(eventually([&] { return heard.last() == circuit::half_open; }));
     EXPECT_THAT(heard.all(), testing::ElementsAre(circuit::open, circuit::half_open));
+}
+
+TEST(circuit_breaker_refused, for_good_says_so_once) {
+    log_lines lines;
+    redis_server server;
+    client by{server.url()};
+    server.must({"SET", key, "mine"});
+    circuit_breaker breaker{by, "name", {.failure_threshold = 5, .report_interval = 10ms}};
+    fail(breaker);
+    EXPECT_TRUE(breaker.state().local);
+    ASSERT_TRUE(eventually([&] { return lines.count(log_level::error, "WRONGTYPE") > 0; }));
+    auto const before = errors_of(server, "WRONGTYPE");
+    ASSERT_TRUE(eventually([&] { return errors_of(server, "WRONGTYPE") >= before + 5; })) << "it goes on asking";
+    EXPECT_EQ(lines.count("WRONGTYPE"), 1U);
+    EXPECT_EQ(lines.count(log_level::error, "'name'"), 1U) << "whose it is";
 }
 
 }  // namespace

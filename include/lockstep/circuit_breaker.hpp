@@ -13,10 +13,12 @@
 /// with a lease, so that one that is killed does not block the others. One that fails opens it again; `successes_to_close` close it.
 ///
 /// Without a server, or with one that only refuses (out of memory), it works by the counts of this process alone, and says so in `state()`: from
-/// when the server has been silent for `server_timeout`, or has refused a report, until it takes one again. All who use a name must use the same options.
+/// when the server has been silent for `server_timeout`, or has refused a report, until it takes one again. One that is held open by hand stays so meanwhile.
+/// What the server refuses with is logged. All who use a name must use the same options.
 ///
 /// Failure: `circuit_open_error` (the operation was not called), whatever the operation throws, `invalid_argument_error` for options out of range.
-/// `open`, `close` and `flush` need the server: `unavailable_error`, `timeout_error`, `server_error`.
+/// `open`, `close` and `flush` need the server: `unavailable_error`, `server_error`, `timeout_error` (`flush`), `indeterminate_error` (`open`, `close`: it
+/// may have happened, once, or happen at most 5 s later). Then nothing has changed here.
 ///
 /// Threads: everything may be called from any thread. Handlers run on the client's I/O thread and must not block there.
 
@@ -271,7 +273,7 @@ public:
     circuit_status look(std::stop_token token = {});
     task<circuit_status> async_look();
 
-    /// By hand, for all. Open until `close`, without probes; or for so long, after which probes go.
+    /// By hand, for all. Open until `close`, without probes, also where no server can be heard; or for so long, after which probes go.
     void open(std::optional<std::chrono::milliseconds> time = {}, std::stop_token token = {});
     task<void> async_open(std::optional<std::chrono::milliseconds> time = {});
     /// Closed, with no counts, whatever was before.

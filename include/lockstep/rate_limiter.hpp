@@ -125,6 +125,8 @@ public:
     task<rate_decision> async_peek(std::string_view key, std::int64_t cost = 1) const;
 
     /// Forgets what was counted for this key. Those of this object who wait in line for it go on at once, those of others within a minute.
+    /// `indeterminate_error`: its reply was lost or did not come in time; it may have been reset, or be so later. It is not sent again by itself, as that
+    /// would forget what was counted since.
     void reset(std::string_view key, std::stop_token token = {});
     task<void> async_reset(std::string_view key);
 

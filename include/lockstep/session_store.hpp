@@ -17,7 +17,8 @@
 /// The sessions of a user are on one server of a Cluster, those of different users spread over all (1,024 groups by user, which the id names).
 ///
 /// Failure: nothing or false means that there is no such session (any more). Otherwise `invalid_argument_error`, `unavailable_error`,
-/// `timeout_error`, `cancelled_error`, `server_error`. A lost reply loses nothing and changes nothing twice (for an update: unless 8 others of the same
+/// `timeout_error`, `cancelled_error`, `server_error`; from what changes something `indeterminate_error`: it may have happened, or happen at most 5 s
+/// later, and once. A lost reply loses nothing and changes nothing twice (for an update: unless 8 others of the same
 /// session came between). Threads: everything may be called from any thread. The object may be destroyed while its tasks go on.
 
 #include <lockstep/client.hpp>

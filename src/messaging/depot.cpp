@@ -180,7 +180,7 @@ void depot::message(std::string_view, std::string_view payload) noexcept {
     } else if (payload.starts_with('d') && !takers_.empty()) {
         std::int64_t ms = 0;
         std::from_chars(payload.data() + 1, payload.data() + payload.size(), ms);
-        next_look_ = std::min(next_look_, home().now() + milliseconds{ms});
+        next_look_ = std::min(next_look_, home().now() + milliseconds{std::clamp<std::int64_t>(ms, 0, 1'000'000'000'000)});
         if (!pulling_) home().arm(look_timer_, next_look_);
     }
 }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -48,11 +49,12 @@ public:
         return repeated(known.said, now - known.asked);
     }
 
-    /// `asked`: before the question was sent, so that it ends here before it ends there.
-    void add(std::string_view key, std::int64_t cost, rate_decision const& said, clock::time_point asked) {
+    /// `asked`: before the question was sent, so that it ends here before it ends there; `removals` then: what was removed since may be what this says.
+    void add(std::string_view key, std::int64_t cost, rate_decision const& said, clock::time_point asked, std::uint64_t removals) {
         if (capacity_ == 0) return;
         auto const until = asked + std::min<clock::duration>(said.retry_after, longest_);
         std::lock_guard const guard{mutex_};
+        if (removals != removals_.load(std::memory_order_relaxed)) return;
         auto at = blocked_.find(key);
         if (at == blocked_.end()) {
             if (blocked_.size() >= capacity_) erase(blocked_.begin());
@@ -66,8 +68,10 @@ public:
 
     void remove(std::string_view key) {
         std::lock_guard const guard{mutex_};
+        removals_.fetch_add(1, std::memory_order_relaxed);
         if (auto const at = blocked_.find(key); at != blocked_.end()) erase(at);
     }
+    std::uint64_t removals() const noexcept { return removals_.load(std::memory_order_relaxed); }
 
     std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
@@ -94,6 +98,7 @@ private:
     std::mutex mutex_;
     table blocked_;
     std::atomic<std::size_t> size_{0};
+    std::atomic<std::uint64_t> removals_{0};  ///< changes with the lock
 };
 
 }  // namespace lockstep::detail

@@ -56,7 +56,6 @@ task<breaker_pass> breaker_state::admit(std::shared_ptr<breaker_state> self) {
             if (is_open) of->settle(probe, breaker_outcome::none);
         }
     };
-    bool is_silent = false;
     auto const asked = clock::now();
     try {
         asked_for wish{self, probe};
@@ -71,9 +70,8 @@ task<breaker_pass> breaker_state::admit(std::shared_ptr<breaker_state> self) {
         self->no_probe_before_ = clock::now() + std::min<clock::duration>(milliseconds{said[6].as<std::int64_t>()}, self->how_.report_interval);
     } catch (error const& problem) {
         if (!is_silence(problem)) throw;
-        is_silent = true;
+        self->go_local(problem);
     }
-    if (is_silent) self->go_local();
     judged = self->judge();
     if (judged.what == verdict::go) co_return std::move(judged.pass);
     self->refuse(judged);

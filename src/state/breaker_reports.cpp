@@ -38,7 +38,7 @@ task<void> breaker_state::report_later(std::shared_ptr<core> owner, std::weak_pt
 }
 
 void breaker_state::decide_if_local() noexcept {
-    if (is_local()) go_local();
+    if (is_local()) decide_here();
 }
 
 void breaker_state::report_now() noexcept {
@@ -58,15 +58,16 @@ void breaker_state::report_now() noexcept {
 
 task<void> breaker_state::report(std::shared_ptr<breaker_state> self) {
     while (std::exchange(self->again_, false)) {
-        bool is_silent = false;
         try {
             auto sending = send(self);
             co_await std::move(sending);
         } catch (error const& problem) {
-            is_silent = is_silence(problem);
-            if (!is_silent && problem.reason() != errc::cancelled) log(log_level::error, problem.what());
+            if (is_silence(problem)) {
+                self->go_local(problem);
+            } else if (problem.reason() != errc::cancelled) {
+                log(log_level::error, problem.what());
+            }
         }
-        if (is_silent) self->go_local();
     }
 }
 

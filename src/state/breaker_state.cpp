@@ -2,9 +2,11 @@
 
 #include "base/host.hpp"
 #include "base/random.hpp"
+#include "base/words.hpp"
 #include "core/subscription.hpp"
 #include "lease/pause.hpp"
 #include "scripts/all.hpp"
+#include "state/state_object.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
@@ -12,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 namespace lockstep::detail {
@@ -22,10 +23,13 @@ using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
 constexpr milliseconds longest_retry = 5s;  // between attempts to subscribe
+constexpr std::int64_t longest_wait_ms = 1'000'000'000'000;  // of what is pushed
 
-circuit parse(std::string_view word) noexcept {
-    if (word == "open") return circuit::open;
-    return word == "half_open" ? circuit::half_open : circuit::closed;
+std::optional<circuit> parse(std::string_view word) noexcept {
+    for (auto const one : {circuit::closed, circuit::open, circuit::half_open}) {
+        if (word == to_string(one)) return one;
+    }
+    return std::nullopt;
 }
 
 std::string rules_of(circuit_breaker_options const& how, bool shard) {
@@ -200,28 +204,23 @@ task<void> breaker_state::listen(std::shared_ptr<core> owner, std::weak_ptr<brea
 }
 
 void breaker_state::heard(std::string_view payload) noexcept {
-    // <state> <version> <since_ms> <wait_ms> <now_ms>
-    std::array<std::int64_t, 4> numbers{};
-    auto rest = payload;
-    auto const word = [&rest] {
-        auto const end = std::min(rest.find(' '), rest.size());
-        auto const found = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        return found;
-    };
-    auto const state = word();
-    for (auto& one : numbers) {
-        auto const text = word();
-        if (std::from_chars(text.data(), text.data() + text.size(), one).ec != std::errc{}) return;
-    }
+    // <state> <version> <since_ms> <wait_ms> <now_ms>; anybody can publish, and what is none of ours is passed over
+    auto const state = parse(base::cut(payload, ' '));
+    auto const version = base::number_in<std::uint64_t>(base::cut(payload, ' '));
+    base::cut(payload, ' ');
+    auto const wait = base::number_in<std::int64_t>(base::cut(payload, ' '));
+    if (!state || !version || !wait || *wait > longest_wait_ms) return;
     auto const now = clock::now();
-    adopt({.state = parse(state), .version = static_cast<std::uint64_t>(numbers[0]), .reopens = now + milliseconds{numbers[2]}, .held = numbers[2] < 0, .heard = now}, {}, true);
+    bool const held = *wait < 0;
+    adopt({.state = *state, .version = *version, .reopens = now + milliseconds{held ? 0 : *wait}, .held = held, .heard = now}, {}, true);
 }
 
 void breaker_state::adopt_reply(reply_view said, clock::time_point asked, bool wrote) noexcept {
     try {
+        auto const state = parse(said[0].text());
+        if (!state) throw_unexpected_answer(object_);
         auto const wait = said[3].as<std::int64_t>();
-        adopt({.state = parse(said[0].text()), .version = said[1].as<std::uint64_t>(), .reopens = asked + milliseconds{wait}, .held = wait < 0, .heard = asked}, asked, wrote);
+        adopt({.state = *state, .version = said[1].as<std::uint64_t>(), .reopens = asked + milliseconds{wait}, .held = wait < 0, .heard = asked}, asked, wrote);
     } catch (error const& problem) {
         log(log_level::error, fmt::format("circuit breaker '{}': {}", object_.name(), problem.what()));
     }
@@ -241,25 +240,42 @@ void breaker_state::adopt(seen said, std::optional<clock::time_point> asked, boo
             if (!server_.is_known) server_ = said;
             return;
         }
+        bool const is_later = server_.is_known && said.version != server_.version;  // than what was counted
         bool const is_new = !server_.is_known || said.version != server_.version || said.state != server_.state;
         said.changed = is_new ? clock::now() : server_.changed;
         server_ = said;
         bool const was_local = std::exchange(is_local_, false);
         if (!is_new && !was_local) return;
         no_probe_before_ = {};
-        if (was_local) local_ = {};
-        now = follow(before);
+        if (was_local) {
+            local_ = {};
+            refusals_.clear();
+        }
+        now = follow(before, is_later);
     }
     tell(before, now);
 }
 
-void breaker_state::go_local() noexcept {
+void breaker_state::note(error const& problem) noexcept {
+    if (problem.reason() != errc::server) return;
+    // It may refuse for good (a key of another kind, a right that is missing), and then nothing else tells.
+    if (refusals_.size() < most_refusals && refusals_.emplace(problem.what()).second) {
+        log(log_level::error, fmt::format("a circuit breaker goes by the counts of this process alone: {}", problem.what()));
+    }
+}
+
+void breaker_state::go_local(error const& problem) noexcept {
+    note(problem);
+    decide_here();
+}
+
+void breaker_state::decide_here() noexcept {
     circuit_status before, now;
     {
         std::lock_guard const guard{mutex_};
         before = status_here();
         if (!std::exchange(is_local_, true)) {
-            local_ = server_;  // what was open stays so
+            local_ = server_;  // what was open stays so, and what is held by hand until the server says otherwise
             local_.is_known = true;
             local_probes_.clear();
             local_successes_ = 0;
@@ -267,8 +283,6 @@ void breaker_state::go_local() noexcept {
                 local_.state = circuit::open;
                 local_.reopens = clock::now();
             }
-            local_.held = false;
-            if (server_.held) local_.reopens = clock::now() + how_.recovery_timeout;
             if (!std::exchange(recovering_, true)) start(recover(object_.owner(), weak_from_this()), [](std::exception_ptr) {});
         }
         if (local_.state == circuit::closed && is_bad(how_, window_.sum(clock::now()))) {
@@ -282,9 +296,9 @@ void breaker_state::go_local() noexcept {
 }
 
 /// With the lock, and together with what it follows, so that no call goes where `state` says that none may. The counts are of one state only.
-circuit_status breaker_state::follow(circuit_status const& before) noexcept {
+circuit_status breaker_state::follow(circuit_status const& before, bool is_later) noexcept {
     auto const now = status_here();
-    bool const is_other = before.state != now.state || (before.version != now.version && before.version != 0);
+    bool const is_other = is_later || before.state != now.state;
     auto const generation = (gate_.load() >> 1U) + (is_other ? 1 : 0);
     gate_.store(generation << 1U | (now.state == circuit::closed && effective().is_known ? 1U : 0U), std::memory_order_release);
     if (is_other) {
@@ -339,11 +353,10 @@ task<void> breaker_state::look(std::shared_ptr<breaker_state> self) {
     try {
         auto asking = ask(self, self->how_.server_timeout);
         co_await std::move(asking);
-        co_return;
     } catch (error const& problem) {
         if (!is_silence(problem)) throw;
+        self->go_local(problem);
     }
-    self->go_local();
 }
 
 /// Until the server takes something again. A request waits for a connection, so this is no polling; but it does not wait for ever.
@@ -360,7 +373,8 @@ task<void> breaker_state::recover(std::shared_ptr<core> owner, std::weak_ptr<bre
             co_await std::move(asking);
         } catch (cancelled_error const&) {
             throw;  // the client was closed
-        } catch (error const&) {
+        } catch (error const& problem) {
+            self->note(problem);
             continue;
         }
         std::lock_guard const guard{self->mutex_};
@@ -375,7 +389,9 @@ task<void> breaker_state::set(std::shared_ptr<breaker_state> self, std::string_v
     co_await turn;
     self->begin();
     auto const asked = clock::now();
-    auto setting = self->object_.run(scripts::breaker_set, {self->rules_, to, span_ms});
+    change request{.script = &scripts::breaker_set, .keys = {self->object_.key()}, .words = {self->rules_, std::string{to}, std::to_string(span_ms)}};
+    std::shared_ptr<state_object const> const at{self, &self->object_};
+    auto setting = change_once(at, std::move(request));
     auto const said = co_await std::move(setting);
     self->adopt_reply(said, asked, true);
 }

@@ -7,8 +7,8 @@
 // by what was counted here, until the server takes a write: who only reads is answered by a server, too, that was never told. What is known is
 // under `mutex_`, so that calls that may not simply go can look at it from any thread.
 
-#include "core/keyed.hpp"
 #include "state/breaker_rules.hpp"
+#include "state/state_object.hpp"
 
 #include <lockstep/circuit_breaker.hpp>
 #include <lockstep/subscription.hpp>
@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -102,14 +103,19 @@ private:
     /// `wrote`: the server has taken a write for that, so it is there again.
     void adopt(seen said, std::optional<clock::time_point> asked, bool wrote) noexcept;
     void adopt_reply(reply_view said, clock::time_point asked, bool wrote = false) noexcept;
-    /// The server is silent or refuses; decides by what was counted here.
-    void go_local() noexcept;
+    /// The server is silent or refuses.
+    void go_local(error const& problem) noexcept;
+    /// By what was counted here.
+    void decide_here() noexcept;
     void decide_if_local() noexcept;
+    /// Says once what the server refuses with.
+    void note(error const& problem) noexcept;
     bool is_local() const noexcept;
     static task<void> read(std::shared_ptr<breaker_state> self, std::chrono::milliseconds within);
     static task<void> ask(std::shared_ptr<breaker_state> self, std::chrono::milliseconds within);
     static task<void> recover(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which);
-    circuit_status follow(circuit_status const& before) noexcept;
+    /// `is_later`: the server's state has changed since what was counted here.
+    circuit_status follow(circuit_status const& before, bool is_later = false) noexcept;
     void tell(circuit_status const& before, circuit_status const& now) noexcept;
     void gather() noexcept;
     void report_now() noexcept;
@@ -121,7 +127,7 @@ private:
     void settle_local(std::string const& probe, breaker_outcome how) noexcept;
     circuit_status status_here() const;
 
-    keyed object_;
+    state_object object_;
     circuit_breaker_options how_;
     std::string rules_;
     std::string session_;
@@ -155,6 +161,8 @@ private:
     batch sent_;
     std::int64_t sequence_ = 0;
     outcome_window window_;
+    static constexpr std::size_t most_refusals = 100;
+    std::set<std::string, std::less<>> refusals_;  ///< that were said since the server took a write
 };
 
 }  // namespace lockstep::detail

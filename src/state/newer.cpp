@@ -37,6 +37,7 @@ void newer::offer(found const& now) {
 task<found> newer::wait(std::shared_ptr<newer> self, std::shared_ptr<watch_state> watch, std::shared_ptr<core> owner) {
     auto beginning = watch_state::begin(std::move(watch));
     auto const listening = co_await std::move(beginning);
+    self->has_looked_ = true;
     while (!self->got_) {
         auto waiting = doorbell::wait(owner, self->bell_, 1h);
         co_await std::move(waiting);
@@ -44,16 +45,17 @@ task<found> newer::wait(std::shared_ptr<newer> self, std::shared_ptr<watch_state
     co_return std::move(self->got_);
 }
 
-task<found> no_longer_than(milliseconds time, std::shared_ptr<state_object const> at, task<found> waiting) {
+task<found> newer::no_longer_than(milliseconds time, std::shared_ptr<newer> self, std::shared_ptr<state_object const> at, task<found> waiting, task<found> reading) {
     std::vector<task<found>> race;
     race.push_back(std::move(waiting));
     race.push_back(nothing_after(at->owner(), std::min<milliseconds>(time, 24h * 3'650)));
     auto racing = when_any(std::move(race));
     auto first = co_await std::move(racing);
-    if (!first.value && !at->home().is_connected()) {
-        throw unavailable_error(fmt::format("{} '{}': no server could be reached in the time allowed", at->kind(), at->name()));
-    }
-    co_return std::move(first.value);
+    if (first.value) co_return std::move(first.value);
+    if (!at->home().is_connected()) throw unavailable_error(fmt::format("{} '{}': no server could be reached in the time allowed", at->kind(), at->name()));
+    if (self->has_looked_) co_return std::nullopt;
+    auto looking = if_newer(self->known_, std::move(reading));
+    co_return co_await std::move(looking);
 }
 
 task<found> if_newer(std::uint64_t version, task<found> reading) {

@@ -24,15 +24,17 @@ public:
 
     /// Until a newer one is offered. `watch` is what offers, and ends then.
     static task<std::optional<raw_value>> wait(std::shared_ptr<newer> self, std::shared_ptr<watch_state> watch, std::shared_ptr<core> owner);
+    /// What `waiting`, which is `wait` of the same, ends with; nothing: it did not in this time. If that was over before it had looked, then what
+    /// `reading` finds, so that it is looked once at least. Throws `unavailable_error` where there was no server then.
+    static task<std::optional<raw_value>> no_longer_than(std::chrono::milliseconds time, std::shared_ptr<newer> self, std::shared_ptr<state_object const> at,
+                                                         task<std::optional<raw_value>> waiting, task<std::optional<raw_value>> reading);
 
 private:
     std::uint64_t known_;
     std::optional<raw_value> got_;
+    bool has_looked_ = false;
     doorbell bell_;
 };
-
-/// What `waiting` ends with; nothing: it did not in this time. Throws `unavailable_error` where there was no server then.
-task<std::optional<raw_value>> no_longer_than(std::chrono::milliseconds time, std::shared_ptr<state_object const> at, task<std::optional<raw_value>> waiting);
 
 /// What `reading` finds, if it is newer.
 task<std::optional<raw_value>> if_newer(std::uint64_t version, task<std::optional<raw_value>> reading);

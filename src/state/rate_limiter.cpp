@@ -122,6 +122,7 @@ bool says_nothing_was_heard(error const& problem) noexcept { return problem.reas
 
 task<rate_decision> decision(state of, std::string key, std::int64_t cost) {
     auto const sent = clock::now();
+    auto const removals = of->blocked.removals();
     if (auto const known = of->blocked.find(key, cost, sent)) co_return refused_here(*of, *known);
     of->asked.fetch_add(1, std::memory_order_relaxed);
     auto full_key = of->key_for(key);
@@ -129,7 +130,7 @@ task<rate_decision> decision(state of, std::string key, std::int64_t cost) {
     detail::rate_decider asking{of->calls, std::move(full_key), slot, cost};
     co_await asking;
     count(*of, asking.made);
-    if (!asking.made.allowed) of->blocked.add(key, cost, asking.made, sent);
+    if (!asking.made.allowed) of->blocked.add(key, cost, asking.made, sent, removals);
     co_return asking.made;
 }
 
@@ -314,12 +315,22 @@ task<rate_decision> wait_within_limit(state of, std::string key, std::int64_t co
 }
 
 task<void> forget(state of, std::string key, std::string full_key) {
-    detail::argument const words[] = {"UNLINK", full_key};
     auto& owner = *of->object.owner();
-    auto request = redis::run_command(owner.way(), words, detail::rate_terms(owner, detail::rate_slot(owner, full_key)));
+    // Also if it is not known whether the server has: then it is asked.
+    struct forgotten_here {
+        detail::limiter_state& of;
+        std::string const& key;
+        ~forgotten_here() {
+            of.blocked.remove(key);
+            of.object.owner()->home().in_turn([this] { of.waiting_lines->ring(key); });
+        }
+    };
+    forgotten_here const at_the_end{*of, key};
+    detail::argument const words[] = {"UNLINK", full_key};
+    auto terms = detail::rate_terms(owner, detail::rate_slot(owner, full_key));
+    terms.repeatable = false;  // sent again it would forget what was counted since, and admit that much too often
+    auto request = redis::run_command(owner.way(), words, terms);
     co_await std::move(request);
-    of->blocked.remove(key);
-    owner.home().in_turn([&] { of->waiting_lines->ring(key); });
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include "base/names.hpp"
 #include "base/random.hpp"
 #include "core/core.hpp"
+#include "lease/hub.hpp"
+#include "lease/pause.hpp"
+#include "lease/server_clock.hpp"
 #include "redis/command.hpp"
 #include "redis/slot.hpp"
 #include "scripts/all.hpp"
@@ -15,6 +18,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <utility>
 
 // An id is '<group, three hexadecimal digits><22 random characters>'. A group's keys share a slot:
@@ -40,7 +45,8 @@ public:
     std::string session_key(std::string_view id) const { return key("session", id.substr(0, 3), id); }
     std::string index_key(std::string_view group, std::string_view user) const { return key("sessions", group, user); }
 
-    task<reply> run(scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& words) const;
+    task<reply> run(scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& words,
+                    std::optional<redis::reactor::clock::time_point> until = {}) const;
     task<reply> command(std::vector<std::string> const& words, std::string_view key) const;
 
     void require_usable() const { owner->require_same_process(); }
@@ -49,11 +55,18 @@ public:
         owner->require_blocking_is_allowed();
     }
 
+    /// In turns: of the server that has this key. The nodes of a Cluster each have their own.
+    engine::server_clock& clock_of(std::string_view key) const {
+        auto* const common = owner->is_cluster() ? nullptr : &engine::hub::of(*owner).offset_ms;
+        return clocks_.try_emplace(slot_of(key), common).first->second;
+    }
+
     std::shared_ptr<core> owner;
     std::string name;
     session_store_options how;
 
 private:
+    std::int16_t slot_of(std::string_view key) const { return owner->is_cluster() ? static_cast<std::int16_t>(redis::key_slot(key)) : std::int16_t{-1}; }
     std::string key(std::string_view kind, std::string_view group, std::string_view rest) const {
         return fmt::format("{}:{}", base::key_name(prefix, fmt::format("{}/{}", name, group), kind), rest);
     }
@@ -62,11 +75,11 @@ private:
         throw invalid_argument_error(fmt::format("session_store '{}': {} must be 1 to 10^12 ms, not {} ms", name, option, time.count()));
     }
     redis::command_terms terms(std::string_view key) const {
-        auto const slot = owner->is_cluster() ? static_cast<std::int16_t>(redis::key_slot(key)) : std::int16_t{-1};
-        return {.deadline = owner->deadline({}), .slot = slot, .repeatable = true, .errors_are_replies = true};
+        return {.deadline = owner->deadline({}), .slot = slot_of(key), .repeatable = true, .errors_are_replies = true};
     }
 
     std::string prefix;
+    mutable std::map<std::int16_t, engine::server_clock> clocks_;  ///< by slot; 1,024 groups at most
 };
 
 namespace {
@@ -80,6 +93,28 @@ task<reply> checked(task<reply> answer, std::string store) {
     auto said = co_await std::move(answer);
     if (!said.is_error()) co_return said;
     throw server_error(fmt::format("{} (session_store '{}')", said.text(), store));
+}
+
+/// Of a script whose ARGV begin with deadline_ms, and which answers {word, number, now_ms, ...}, or {'late', 0, now_ms} when that has passed: so what was
+/// given up does not happen later. Sent again it changes nothing, by the ids in its words. Goes on in a turn.
+task<reply> change(state at, scripts::script const& script, std::vector<std::string> keys, std::vector<std::string> words) {
+    engine::pause turn{at->owner, 0ms};
+    co_await turn;
+    auto const until = detail::end_of_tries(*at->owner);
+    auto& clock = at->clock_of(keys.front());
+    words.insert(words.begin(), std::string{});
+    while (true) {
+        words.front() = std::to_string(detail::latest_run(*at->owner, clock, until));
+        reply said;
+        try {
+            auto asking = at->run(script, keys, words, until);
+            said = co_await std::move(asking);
+        } catch (timeout_error const& problem) {
+            throw indeterminate_error(fmt::format("whether session_store '{}' was changed is not known: {}", at->name, problem.what()));
+        }
+        clock.learn(said[2].integer());
+        if (said[0].text() != "late") co_return said;
+    }
 }
 
 /// The same in every program, whatever it was compiled with.
@@ -131,7 +166,7 @@ task<session_outcome> run_update(state at, std::string id, session_update change
         words.push_back(value);
     }
     words.insert(words.end(), changes.erase.begin(), changes.erase.end());
-    auto asking = at->run(scripts::session_update, keys, words);
+    auto asking = change(at, scripts::session_update, keys, std::move(words));
     auto const said = co_await std::move(asking);
     if (said[0].text() == "changed") co_return session_outcome::updated;
     co_return said[0].text() == "conflict" ? session_outcome::conflict : session_outcome::absent;
@@ -156,9 +191,9 @@ task<std::optional<std::string>> run_rotate(state at, std::string id) {
     auto const fresh = group + base::random_id();
     std::vector<std::string> const keys{at->session_key(id), at->session_key(fresh), at->index_key(group, *user)};
     std::vector<std::string> const words{id, fresh};
-    auto rotating = at->run(scripts::session_rotate, keys, words);
+    auto rotating = change(at, scripts::session_rotate, keys, words);
     auto const said = co_await std::move(rotating);
-    if (said.integer() == 0) co_return std::nullopt;
+    if (said[0].text() != "rotated") co_return std::nullopt;
     co_return fresh;
 }
 
@@ -168,11 +203,18 @@ task<std::vector<std::string>> settle(state at, std::string what, std::string us
     if (ids.empty()) co_return found;
     std::vector<std::string> keys{at->index_key(ids.front().substr(0, 3), user)};
     for (auto const& id : ids) keys.push_back(at->session_key(id));
+    bool const is_change = what == "destroy";
     std::vector<std::string> words{std::move(what)};
     words.insert(words.end(), ids.begin(), ids.end());
-    auto asking = at->run(scripts::session_destroy, keys, words);
+    task<reply> asking;
+    if (is_change) {
+        asking = change(at, scripts::session_destroy, keys, std::move(words));
+    } else {
+        words.insert(words.begin(), "0");  // may run at any time: an id that is gone does not come back
+        asking = at->run(scripts::session_destroy, keys, words);
+    }
     auto const said = co_await std::move(asking);
-    for (auto const one : said) found.emplace_back(one.text());
+    for (auto one = std::next(said.begin(), 3); one != said.end(); ++one) found.emplace_back((*one).text());
     co_return found;
 }
 
@@ -234,10 +276,11 @@ task<std::string> run_create(state at, std::string user, session_fields fields) 
         words.push_back(field);
         words.push_back(value);
     }
-    auto asking = at->run(scripts::session_create, keys, words);
+    auto asking = change(at, scripts::session_create, keys, std::move(words));
     auto const said = co_await std::move(asking);
-    if (is_time_to_sweep(said.integer())) {
-        auto sweeping = sweep(std::move(at), std::move(user), said.integer());
+    auto const length = said[1].integer();
+    if (is_time_to_sweep(length)) {
+        auto sweeping = sweep(std::move(at), std::move(user), length);
         co_await std::move(sweeping);
     }
     co_return id;
@@ -301,11 +344,13 @@ std::string checked_user(detail::session_store_state const& at, std::string_view
 
 }  // namespace
 
-task<reply> detail::session_store_state::run(scripts::script const& script, std::vector<std::string> const& keys,
-                                             std::vector<std::string> const& words) const {
+task<reply> detail::session_store_state::run(scripts::script const& script, std::vector<std::string> const& keys, std::vector<std::string> const& words,
+                                             std::optional<redis::reactor::clock::time_point> until) const {
     std::vector<std::string_view> const names(keys.begin(), keys.end());
     std::vector<argument> const arguments(words.begin(), words.end());
-    return checked(redis::run_script(owner->way(), script, names, arguments, terms(keys.front())), name);
+    auto with = terms(keys.front());
+    if (until) with.deadline = *until;
+    return checked(redis::run_script(owner->way(), script, names, arguments, with), name);
 }
 
 task<reply> detail::session_store_state::command(std::vector<std::string> const& words, std::string_view key) const {

@@ -121,7 +121,7 @@ std::optional<news> parse_news(std::string_view payload) {
     auto const [rest, problem] = std::from_chars(payload.data(), end, made.version);
     if (problem != std::errc{} || end - rest < 3 || (rest[1] != '=' && rest[1] != '-')) return std::nullopt;
     auto const [name, bad] = std::from_chars(rest + 2, end, length);
-    if (bad != std::errc{} || static_cast<std::size_t>(end - name) < length + 1) return std::nullopt;
+    if (bad != std::errc{} || static_cast<std::size_t>(end - name) <= length) return std::nullopt;  // anybody can publish: no sum that may wrap
     made.field.assign(name + 1, length);
     if (rest[1] == '=') made.now = raw_value{std::string(name + 1 + length, end), made.version};
     return made;
@@ -241,10 +241,12 @@ private:
     std::shared_ptr<newer> whom_;
 };
 
-task<std::optional<raw_value>> wait_for_newer(state at, std::string field, std::uint64_t version) {
-    auto mine = std::make_shared<newer>(version);
-    auto watch = std::make_shared<field_watch>(at, std::move(field), mine);
-    return newer::wait(std::move(mine), std::move(watch), at->owner());
+task<std::optional<raw_value>> wait_for_newer(state at, std::string field, std::uint64_t version, std::optional<milliseconds> time) {
+    auto const mine = std::make_shared<newer>(version);
+    auto watch = std::make_shared<field_watch>(at, field, mine);
+    auto waiting = newer::wait(mine, std::move(watch), at->owner());
+    if (!time) return waiting;
+    return newer::no_longer_than(*time, mine, at, std::move(waiting), run_read_one(at, std::move(field)));
 }
 
 }  // namespace
@@ -279,9 +281,8 @@ task<watching> raw_shared_map::watch(std::function<void(std::string const&, std:
 
 task<std::optional<raw_value>> raw_shared_map::wait_newer(std::string field, std::uint64_t version, std::optional<milliseconds> time) const {
     state_->require_usable();
-    if (!time) return wait_for_newer(state_, std::move(field), version);
-    if (time->count() <= 0) return if_newer(version, run_read_one(state_, std::move(field)));
-    return no_longer_than(*time, state_, wait_for_newer(state_, std::move(field), version));
+    if (time && time->count() <= 0) return if_newer(version, run_read_one(state_, std::move(field)));
+    return wait_for_newer(state_, std::move(field), version, time);
 }
 
 update_attempts::update_attempts(raw_shared_map const& of) noexcept : what_(of.state_) {}

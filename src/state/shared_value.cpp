@@ -176,11 +176,13 @@ private:
 
 // ---- waiting
 
-task<found> wait_for_newer(state at, std::uint64_t version) {
+task<found> wait_for_newer(state at, std::uint64_t version, std::optional<milliseconds> time) {
     auto const mine = std::make_shared<newer>(version);
     value_watch::handler told = [mine](found const& now) { mine->offer(now); };
     auto watch = std::make_shared<value_watch>(at, std::move(told));
-    return newer::wait(mine, std::move(watch), at->owner());
+    auto waiting = newer::wait(mine, std::move(watch), at->owner());
+    if (!time) return waiting;
+    return newer::no_longer_than(*time, mine, at, std::move(waiting), run_read(at));
 }
 
 }  // namespace
@@ -218,9 +220,8 @@ task<watching> raw_shared_value::watch(std::function<void(std::optional<raw_valu
 
 task<std::optional<raw_value>> raw_shared_value::wait_newer(std::uint64_t version, std::optional<milliseconds> time) const {
     state_->require_usable();
-    if (!time) return wait_for_newer(state_, version);
-    if (time->count() <= 0) return if_newer(version, run_read(state_));
-    return no_longer_than(*time, state_, wait_for_newer(state_, version));
+    if (time && time->count() <= 0) return if_newer(version, run_read(state_));
+    return wait_for_newer(state_, version, time);
 }
 
 // ---- updates

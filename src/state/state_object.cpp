@@ -19,11 +19,6 @@ using clock = redis::reactor::clock;
 constexpr milliseconds longest_try{60'000};
 constexpr milliseconds longest_budget{5'000};  // a command that was given up can run so much later at most
 
-std::int64_t latest(state_object const& at, clock::time_point until) {
-    auto const left = std::chrono::ceil<milliseconds>(until - at.owner()->home().now());
-    return at.clock().now() + std::clamp(left, milliseconds{10}, longest_budget).count();
-}
-
 }  // namespace
 
 state_object::state_object(client& by, std::string_view name, std::string_view kind) : state_object(core_access::of(by), name, kind) {}
@@ -34,15 +29,21 @@ std::string state_object::rules(milliseconds retention) const {
     return fmt::format("{} {}", retention.count(), owner()->is_cluster() ? "SPUBLISH" : "PUBLISH");
 }
 
+std::int64_t latest_run(core const& owner, engine::server_clock const& there, clock::time_point until) {
+    auto const left = std::chrono::ceil<milliseconds>(until - owner.home().now());
+    return there.now() + std::clamp(left, milliseconds{10}, longest_budget).count();
+}
+
+clock::time_point end_of_tries(core const& owner) { return std::min(owner.deadline({}), owner.home().now() + longest_try); }
+
 task<reply> change_once(std::shared_ptr<state_object const> at, change what) {
     engine::pause turn{at->owner(), milliseconds{0}};
     co_await turn;
-    // No longer than the server remembers what counted (state_rules.lua).
-    auto const until = std::min(at->owner()->deadline({}), at->owner()->home().now() + longest_try);
+    auto const until = end_of_tries(*at->owner());
     auto session = at->home().sessions().borrow();
     std::vector<std::string_view> const keys(what.keys.begin(), what.keys.end());
     while (true) {
-        std::vector<argument> words{session.id, session.sequence, latest(*at, until)};
+        std::vector<argument> words{session.id, session.sequence, latest_run(*at->owner(), at->clock(), until)};
         words.insert(words.end(), what.words.begin(), what.words.end());
         reply said;
         try {

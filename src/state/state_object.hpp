@@ -43,6 +43,11 @@ struct change {
     std::vector<std::string> words;  ///< those after the three
 };
 
+/// A call that is tried until `until` may be given up then, and must not run later: the server's time that it is to carry. In a turn.
+std::int64_t latest_run(core const& owner, engine::server_clock const& there, redis::reactor::clock::time_point until);
+/// Until when a change is tried: as long as the server remembers what counted (state_rules.lua), and no longer than the client's `command_timeout`.
+redis::reactor::clock::time_point end_of_tries(core const& owner);
+
 /// Goes on in a turn with the answer. `indeterminate_error`: none came in time; it may have counted, once.
 task<reply> change_once(std::shared_ptr<state_object const> at, change what);
 

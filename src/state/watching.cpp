@@ -1,5 +1,6 @@
 #include "state/watching.hpp"
 
+#include "base/backoff.hpp"
 #include "base/random.hpp"
 #include "core/subscription.hpp"
 #include "lease/pause.hpp"
@@ -16,6 +17,7 @@ namespace lockstep {
 namespace detail {
 
 using std::chrono::milliseconds;
+using namespace std::chrono_literals;
 
 void watch_state::stop() noexcept {
     if (!what_->owner()->same_process()) return;
@@ -53,17 +55,30 @@ task<subscription> watch_state::listen() {
 void watch_state::look() noexcept {
     again_ = true;
     if (is_stopped() || std::exchange(looking_, true)) return;
-    start(look_until_done(shared_from_this()), [self = shared_from_this()](std::exception_ptr problem) {
-        self->looking_ = false;
-        // It looks again after the next message or gap, and in a minute.
-        if (problem && !self->is_stopped()) log(log_level::warning, fmt::format("{} '{}' could not be looked at", self->what_->kind(), self->what_->name()));
-    });
+    start(with_stop_token(look_until_done(shared_from_this()), over_.get_token()), [self = shared_from_this()](std::exception_ptr) { self->looking_ = false; });
 }
 
+/// A look that fails is tried again: what was not seen may never be told otherwise.
 task<void> watch_state::look_until_done(std::shared_ptr<watch_state> self) {
+    base::backoff rests{100ms, 10s};
+    bool has_failed = false;
     while (std::exchange(self->again_, false) && !self->is_stopped()) {
-        auto looking = self->look_once();
-        co_await std::move(looking);
+        try {
+            auto looking = self->look_once();
+            co_await std::move(looking);
+            rests.reset();
+            has_failed = false;
+            continue;
+        } catch (error const& problem) {
+            if (self->is_stopped() || problem.reason() == errc::cancelled) throw;
+            auto const& what = *self->what_;
+            if (!std::exchange(has_failed, true)) {
+                log(log_level::warning, fmt::format("{} '{}' could not be looked at, which is tried again: {}", what.kind(), what.name(), problem.what()));
+            }
+        }
+        self->again_ = true;
+        engine::pause rest{self->what_->owner(), std::chrono::ceil<milliseconds>(rests.next())};
+        co_await rest;
     }
 }
 

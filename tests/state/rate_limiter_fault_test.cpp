@@ -3,6 +3,7 @@
 
 #include "integration/topology_support.hpp"
 #include "rate_checker.hpp"
+#include "state/block_cache.hpp"
 #include "support/child_process.hpp"
 #include "support/clock_file.hpp"
 #include "support/cluster.hpp"
@@ -15,6 +16,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <future>
 
 namespace lockstep::test {
 namespace {
@@ -29,6 +32,18 @@ TEST(rate_checker, finds_one_too_many) {
     EXPECT_FALSE(breaks_bucket({0, 0, 50, 100}, 2, 100, 2));
     EXPECT_TRUE(breaks_bucket({0, 0, 49, 100}, 2, 100, 2));
     EXPECT_TRUE(breaks_bucket({0, 1000, 1001, 1002}, 2, 100, 2));
+}
+
+TEST(block_cache, takes_no_refusal_that_was_asked_for_before_something_was_removed) {
+    detail::block_cache cache{10, 1h};
+    auto const now = detail::block_cache::clock::now();
+    rate_decision const refused{.retry_after = 1h};
+    auto const asked = cache.removals();
+    cache.remove("key");
+    cache.add("key", 1, refused, now, asked);
+    EXPECT_FALSE(cache.find("key", 1, now));
+    cache.add("key", 1, refused, now, cache.removals());
+    EXPECT_TRUE(cache.find("key", 1, now));
 }
 
 class rate_algorithms : public testing::TestWithParam<rate_algorithm> {
@@ -156,6 +171,55 @@ TEST_P(rate_algorithms, count_a_decision_at_least_once_when_its_reply_is_lost) {
     auto const left = here.peek("key").remaining;
     EXPECT_LE(left, 10 - known);
     EXPECT_GE(left, 10 - known - 3) << "and once for each time it was sent";
+}
+
+TEST_P(rate_algorithms, forget_once_when_the_reply_to_a_reset_is_lost) {
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client near{server.url()};
+    client far{proxy.url()};
+    rate_limiter here{near, "api", plan(3, 1h)};
+    rate_limiter there{far, "api", plan(3, 1h)};
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(there.try_acquire("key").allowed);
+    proxy.hold(direction::to_client);
+    begun resetting{as_true(there.async_reset("key"))};
+    ASSERT_TRUE(eventually([&] { return here.peek("key").remaining == 3; }));
+    EXPECT_TRUE(here.try_acquire("key").allowed);
+    proxy.cut();
+    proxy.heal();
+    EXPECT_EQ(ending_of([&] { resetting.get(); }).reason, errc::indeterminate);
+    EXPECT_EQ(there.try_acquire("key", 3).allowed, false) << "on the same connection as whatever was sent again";
+    EXPECT_EQ(here.peek("key").remaining, 2);
+}
+
+TEST_P(rate_algorithms, do_not_refuse_here_what_was_reset_while_it_was_asked_for) {
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client far{proxy.url()};
+    auto how = plan(1, 1h);
+    how.block_cache = 10;
+    how.longest_block = 1h;
+    rate_limiter there{far, "api", how};
+    EXPECT_TRUE(there.try_acquire("key").allowed);
+    proxy.hold(direction::to_client);
+    auto const passed = proxy.counters().bytes_to_client;
+    auto const asked = calls_of(server, "evalsha");
+    begun trying{there.async_try_acquire("key")};
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha") > asked; }));
+    begun resetting{as_true(there.async_reset("key"))};
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "unlink") > 0; }));
+    begun large{far.async_command("ECHO", std::string(20'000, 'x'))};  // when its answer passes, those before it have
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "echo") > 0; }));
+    // Both answers are there when the client reads, and who was reset goes on before who was refused.
+    std::promise<void> both_came;
+    begun busy{in_turn_of(far, [came = both_came.get_future().share()] { return came.wait(), true; })};
+    proxy.heal();
+    EXPECT_TRUE(eventually([&] { return proxy.counters().bytes_to_client > passed + 10'000; }));
+    both_came.set_value();
+    EXPECT_TRUE(busy.get());
+    EXPECT_FALSE(trying.get().allowed);
+    EXPECT_TRUE(resetting.get());
+    EXPECT_TRUE(there.try_acquire("key").allowed);
 }
 
 TEST_P(rate_algorithms, fail_all_who_wait_in_line_when_the_server_is_away) {

@@ -2,6 +2,7 @@
 #include <lockstep/session_store.hpp>
 
 #include "state_support.hpp"
+#include "support/clock_file.hpp"
 
 #include <set>
 
@@ -262,6 +263,56 @@ TEST(session_store_faults, a_lost_reply_changes_nothing_twice) {
     EXPECT_FALSE(here.read(id));
     EXPECT_EQ(here.read(*fresh)->fields, (session_fields{{"a", "4"}}));
     EXPECT_EQ(here.list("ada"), std::vector<std::string>{*fresh});
+}
+
+// The server answers reads, and what writes waits at the server until its client has long given it up.
+TEST(session_store_faults, a_change_that_is_given_up_says_so_and_does_not_come_late) {
+    redis_server server;
+    client brief{{.url = server.url(), .command_timeout = 300ms}};
+    client near{server.url()};
+    session_store through{brief, "web"};
+    session_store here{near, "web"};
+    auto const id = through.create("ada", {{"a", "1"}});
+    through.update(id, {.set = {{"b", "1"}}});  // the server knows the scripts
+    through.destroy(through.rotate(through.create("bob")).value());
+    auto const is_given_up = [&](auto const& call) {
+        server.must({"CLIENT", "PAUSE", "100000", "WRITE"});
+        auto const end = ending_of(call);
+        auto const until = now_ms() + 50;
+        EXPECT_TRUE(eventually([&] { return now_ms() > until; }));
+        server.must({"CLIENT", "UNPAUSE"});
+        through.touch(id);  // behind it
+        return end.reason == errc::indeterminate;
+    };
+    EXPECT_TRUE(is_given_up([&] { through.update(id, {.set = {{"a", "2"}}}); }));
+    EXPECT_EQ(here.get(id, "a"), "1");
+    EXPECT_TRUE(is_given_up([&] { through.rotate(id); }));
+    EXPECT_EQ(here.list("ada"), std::vector<std::string>{id});
+    EXPECT_TRUE(here.read(id));
+    EXPECT_TRUE(is_given_up([&] { through.destroy(id); }));
+    EXPECT_TRUE(here.read(id));
+    EXPECT_TRUE(is_given_up([&] { through.destroy_all("ada"); }));
+    EXPECT_TRUE(here.read(id));
+    EXPECT_TRUE(is_given_up([&] { through.create("eve"); }));
+    EXPECT_TRUE(here.list("eve").empty());
+    EXPECT_EQ(through.update(id, {.set = {{"a", "3"}}}), session_outcome::updated) << "and goes on";
+}
+
+// The client's clock, by which it guesses the server's at first, may be wrong by far.
+TEST(session_store_faults, changes_sessions_of_a_server_whose_clock_is_another) {
+    for (auto const by : {-24h, 24h}) {
+        clock_file clock;
+        redis_server server{{.clock = &clock}};
+        clock.step(by);
+        client near{server.url()};
+        session_store here{near, "web"};
+        auto const id = here.create("ada");
+        EXPECT_EQ(here.update(id, {.set = {{"a", "1"}}}), session_outcome::updated);
+        auto const fresh = here.rotate(id);
+        ASSERT_TRUE(fresh);
+        EXPECT_EQ(here.get(*fresh, "a"), "1");
+        EXPECT_TRUE(here.destroy(*fresh));
+    }
 }
 
 }  // namespace

@@ -339,5 +339,30 @@ TEST_F(shared_map_faults, who_watches_is_told_what_is_there_when_a_server_takes_
     EXPECT_THAT(latest, testing::UnorderedElementsAre("changes=2", "goes=3", "comes gone"));
 }
 
+TEST_F(shared_map_faults, who_watches_takes_a_message_that_is_none_of_ours_for_a_hint) {
+    here.set("x", 1);
+    told<int> heard;
+    auto const watching = there.watch([&](std::string const&, numbers::result const& now) { heard.add(now ? now->value : 0); });
+    begun waiting{there.async_wait_newer("y", 0)};
+    ASSERT_TRUE(eventually([&] { return server.must({"PUBSUB", "NUMSUB", key}).elements.at(1).integer == 1; }));
+    for (std::string const one : {"", "1", "1 =", "1 =18446744073709551615 ", "1 =18446744073709551615", "1 -9 x", "1 =1", "99999999999999999999 =1 x"}) {
+        server.must({"PUBLISH", key, one});
+    }
+    here.set_all({{"x", 2}, {"y", 3}});
+    EXPECT_EQ(waiting.get().value, 3);
+    EXPECT_TRUE(eventually([&] { return heard.all() == std::vector{1, 2, 3}; }));
+}
+
+TEST_F(shared_map_faults, has_a_field_found_that_is_newer_however_short_the_wait) {
+    here.set("x", 1);
+    EXPECT_EQ(there.get("x")->value, 1);  // connected
+    proxy.delay(100ms);
+    auto const found = there.wait_newer("x", 0, 1ms);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->value, 1);
+    EXPECT_EQ(begun{there.async_wait_newer("x", 0, 1ms)}.get()->value, 1);
+    EXPECT_FALSE(there.wait_newer("x", found->version, 1ms));
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -4,6 +4,7 @@
 #include <lockstep/shared_value.hpp>
 
 #include "state_support.hpp"
+#include "support/log_lines.hpp"
 
 #include <malloc.h>
 
@@ -426,6 +427,35 @@ TEST_F(shared_value_faults, who_waits_for_a_newer_one_is_told_that_there_is_no_s
     EXPECT_TRUE(eventually([&] { return ending_of([&] { static_cast<void>(there.wait_newer(0, 50ms)); }).reason == errc::unavailable; }));
     proxy.heal();
     EXPECT_EQ(there.wait_newer(0, 20s)->value, "before");
+}
+
+TEST_F(shared_value_faults, one_that_is_newer_is_found_however_short_the_wait) {
+    here.set("before");
+    EXPECT_EQ(there.get()->value, "before");  // connected
+    proxy.delay(100ms);
+    auto const found = there.wait_newer(0, 1ms);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->value, "before");
+    EXPECT_EQ(begun{there.async_wait_newer(0, 1ms)}.get()->value, "before");
+    EXPECT_FALSE(there.wait_newer(found->version, 1ms));
+}
+
+TEST(shared_value_watch, looks_again_soon_when_it_could_not_look) {
+    log_lines lines;
+    redis_server server;
+    client by{server.url()};
+    text value{by, "name"};
+    told<std::string> heard;
+    value.set("first");
+    auto const dump = server.must({"DUMP", key}).text;
+    value.set("second");
+    auto const watching = value.watch([&](text::result const& now) { heard.add(now ? now->value : "(none)"); });
+    server.must({"SET", key, "mine"});
+    server.must({"PUBLISH", key, "1 ?"});
+    ASSERT_TRUE(eventually([&] { return lines.count("could not be looked at") > 0; }));
+    server.must({"RESTORE", key, "0", dump, "REPLACE"});  // which tells nobody
+    EXPECT_TRUE(eventually([&] { return heard.last() == "first"; }, 30s)) << "well before its rare look";
+    EXPECT_EQ(lines.count("could not be looked at"), 1U) << "said once";
 }
 
 TEST_F(shared_value_faults, many_short_lived_writers_leave_bounded_memory) {

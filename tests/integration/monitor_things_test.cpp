@@ -3,6 +3,7 @@
 #include "support/eventually.hpp"
 #include "topology_support.hpp"
 
+#include <lockstep/atomic_counter.hpp>
 #include <lockstep/event_bus.hpp>
 #include <lockstep/job_client.hpp>
 #include <lockstep/job_worker.hpp>
@@ -15,6 +16,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <limits>
 
 namespace lockstep::test {
 namespace {
@@ -84,6 +87,27 @@ TEST_P(monitor_things_contract, shows_a_value_as_long_as_it_is_there) {
     EXPECT_EQ(only("value").count, 1);
     value.erase();
     EXPECT_EQ(only("value").count, 0);
+}
+
+TEST_P(monitor_things_contract, shows_a_counter_with_all_64_bits_of_its_number) {
+    atomic_counter counter{a, "name"};
+    constexpr auto first = (std::int64_t{1} << 53) + 1;  // no double has it
+    for (auto const number : {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min(), first, -first, std::int64_t{7}}) {
+        counter.set(number);
+        EXPECT_EQ(only("counter").count, number);
+    }
+}
+
+TEST_P(monitor_things_contract, shows_a_counter_as_0_when_its_time_is_over) {
+    atomic_counter{a, "name", {.ttl = 1h}}.set(7);
+    EXPECT_EQ(only("counter").count, 7);
+    atomic_counter counter{a, "name", {.ttl = 1ms}};
+    counter.set(8);
+    ASSERT_TRUE(eventually([&] { return counter.get() == 0; }));
+    EXPECT_EQ(only("counter").name, "name") << "its last calls are still known";
+    EXPECT_EQ(only("counter").count, 0);
+    atomic_counter{a, "name"}.add(9);
+    EXPECT_EQ(only("counter").count, 9);
 }
 
 TEST_P(monitor_things_contract, shows_a_board_of_periods_once_with_the_size_of_its_newest) {

@@ -48,9 +48,7 @@ void add_breaker(CLI::App& command, context& all) {
     command.description("Circuit breakers: the state that all programs share. They hear of a change at once.");
     command.require_subcommand(1);
     auto const what = std::make_shared<breaker_words>();
-    auto const add = [&](char const* name, char const* about, std::function<exit_code()> const& act) {
-        return add_action(command, name, about, what->name, all, act);
-    };
+    auto const add = named_actions(command, what->name, all);
     add("show", "print its state; returns 1 if it is open", [what, &all] { return show_breaker(all, what->name); });
     auto* const opening = add("open", "refuse all calls until it is closed by hand", [what, &all] {
         auto by = all.connect();

@@ -47,7 +47,7 @@ verdict judge(context const& all, error const& problem) {
         case errc::server: {
             auto const prefix = static_cast<server_error const&>(problem).prefix();
             if (prefix == "NOPERM") return {exit_code::denied, "no_permission", "`lockstep acl` prints the rules that a user needs"};
-            return {exit_code::server, "server", {}};
+            return {exit_code::server, "server", prefix == "LOCKSTEP_FORMAT" ? "all who use a name must say the same options" : ""};
         }
         default: return {exit_code::internal, "internal", {}};
     }

@@ -1,8 +1,22 @@
 #include "cli/options.hpp"
 
+#include <charconv>
+#include <concepts>
 #include <utility>
 
 namespace lockstep::cli {
+namespace {
+
+constexpr auto largest = 9'000'000'000'000'000L;  // fence or version, as the scripts have it
+
+bool read_number(std::string const& text, auto& into) {
+    auto const* const last = text.data() + text.size();
+    auto const [end, problem] = std::from_chars(text.data(), last, into);
+    return problem == std::errc{} && end == last;
+}
+bool read_number(std::string const& text, std::optional<std::int64_t>& into) { return read_number(text, into.emplace()); }
+
+}  // namespace
 
 CLI::Option* add_duration(CLI::App& to, std::string const& names, std::optional<std::chrono::milliseconds>& into, std::string const& about) {
     auto const read = [&into, names](std::string const& text) {
@@ -14,6 +28,28 @@ CLI::Option* add_duration(CLI::App& to, std::string const& names, std::optional<
 
 CLI::Option* add_name(CLI::App& to, std::string& into, std::string const& about) {
     return to.add_option("NAME", into, about)->required()->type_name("");
+}
+
+template <class Number>
+CLI::Option* add_number(CLI::App& to, std::string const& names, Number& into, std::string const& about) {
+    auto const read = [&into, names](std::string const& text) {
+        constexpr auto* allowed =
+            std::same_as<Number, double> ? "a number such as 10, -3 or 4.5" : "a whole number from -9223372036854775808 to 9223372036854775807";
+        if (!read_number(text, into)) throw CLI::ValidationError(names, "'" + text + "' is not " + allowed);
+    };
+    return to.add_option_function<std::string>(names, read, about)->type_name(names.starts_with('-') ? "N" : "");
+}
+template CLI::Option* add_number(CLI::App&, std::string const&, std::int64_t&, std::string const&);
+template CLI::Option* add_number(CLI::App&, std::string const&, std::optional<std::int64_t>&, std::string const&);
+template CLI::Option* add_number(CLI::App&, std::string const&, double&, std::string const&);
+
+void write_terms::declare_version(CLI::App& to) {
+    to.add_option("--version", version, "only if this is its version; 0: only if there is none")->type_name("N")->check(CLI::Range(0L, largest));
+}
+void write_terms::declare_fence(CLI::App& to) {
+    to.add_option("--fence", fence, "refused if somebody with a larger fence has written, as LOCKSTEP_FENCE of `lockstep run`")
+        ->type_name("N")
+        ->check(CLI::Range(0L, largest));
 }
 
 void patience::declare(CLI::App& to) {

@@ -137,9 +137,7 @@ void add_queue(CLI::App& command, context& all) {
     command.description("Queues of text between programs. What was pushed is kept until somebody has taken it and is done with it.");
     command.require_subcommand(1);
     auto const what = std::make_shared<queue_words>();
-    auto const add = [&](char const* name, char const* about, std::function<exit_code()> const& act) {
-        return add_action(command, name, about, what->name, all, act);
-    };
+    auto const add = named_actions(command, what->name, all);
     auto* const pushing = add("push", "put values into it, in order", [what, &all] { return push(all, *what); });
     pushing->add_option("VALUE", what->values, "what to put there")->type_name("");
     pushing->add_flag("--lines", what->lines, "one value from each line of standard input");

@@ -20,13 +20,11 @@ using text_value = shared_value<std::string>;
 struct value_words {
     std::string name;
     std::string value;
-    std::optional<std::uint64_t> version{};
-    std::uint64_t fence = 0;
+    write_terms terms{};
     std::optional<std::chrono::milliseconds> ttl{};
 
     write_options how() const {
-        write_options made;
-        made.fence = fence;
+        auto made = terms.how();
         if (ttl) made.ttl = *ttl;
         return made;
     }
@@ -46,8 +44,8 @@ exit_code set(context const& all, value_words const& what) {
     auto by = all.connect();
     text_value it{by, what.name};
     std::optional<std::uint64_t> made;
-    if (what.version) {
-        made = it.compare_and_set(*what.version, what.value, what.how());
+    if (what.terms.version) {
+        made = it.compare_and_set(*what.terms.version, what.value, what.how());
     } else {
         made = it.set(what.value, what.how());
     }
@@ -74,9 +72,7 @@ void add_value(CLI::App& command, context& all) {
     command.description("Values that programs share, as text. Each change gives it a new version.");
     command.require_subcommand(1);
     auto const what = std::make_shared<value_words>();
-    auto const add = [&](char const* name, char const* about, std::function<exit_code()> const& act) {
-        return add_action(command, name, about, what->name, all, act);
-    };
+    auto const add = named_actions(command, what->name, all);
     add("get", "print it; returns 1 if there is none", [what, &all] {
         auto by = all.connect();
         auto const found = text_value{by, what->name}.get();
@@ -85,15 +81,16 @@ void add_value(CLI::App& command, context& all) {
     });
     auto* const setting = add("set", "change it; returns 1 if --version does not fit", [what, &all] { return set(all, *what); });
     setting->add_option("VALUE", what->value, "what it shall be")->required()->type_name("");
-    setting->add_option("--version", what->version, "only if this is its version; 0: only if there is none")->type_name("N");
-    setting->add_option("--fence", what->fence, "refused if somebody with a larger fence has written, as LOCKSTEP_FENCE of `lockstep run`")->type_name("N");
+    what->terms.declare_version(*setting);
+    what->terms.declare_fence(*setting);
     add_duration(*setting, "--ttl", what->ttl, "it goes after so long");
-    add("erase", "remove it; returns 1 if there was none", [what, &all] {
+    auto* const erasing = add("erase", "remove it; returns 1 if there was none", [what, &all] {
         auto by = all.connect();
-        bool const was = text_value{by, what->name}.erase();
+        bool const was = text_value{by, what->name}.erase(what->terms.how());
         if (all.json) all.print_json(boost::json::object{{"name", what->name}, {"erased", was}});
         return was ? exit_code::ok : exit_code::no;
     });
+    what->terms.declare_fence(*erasing);
     add("watch", "print it now and after each change, until a signal ends it", [what, &all] { return watch(all, what->name); });
 }
 

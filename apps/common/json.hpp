@@ -3,7 +3,7 @@
 // What the library reports, as JSON: the one form that `--json`, the dashboard and its page share.
 //
 // Members keep their names. A duration is a whole number, and its unit is part of the name: `held_for_ms`, `waited_us`. A time is
-// `at_ms`, in ms since 1970. What is not there (std::optional) is null. Numbers above 2^53, which a page can't read, are text: fences are.
+// `at_ms`, in ms since 1970. What is not there (std::optional) is null. Numbers above 2^53, which a page can't read, are text: fences are, and so is what a counter has.
 
 #include "base/utf8.hpp"
 
@@ -16,8 +16,10 @@
 
 #include <chrono>
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace lockstep {
 
@@ -72,8 +74,9 @@ boost::json::value as_json(std::chrono::duration<Rep, Period> time) {
 template <class T>
     requires std::integral<T>
 boost::json::value as_json(T number) {
-    if constexpr (std::same_as<T, std::uint64_t>) {
-        if (number >= std::uint64_t{1} << 50) return boost::json::string{std::to_string(number)};  // a fence
+    if constexpr (sizeof(T) == sizeof(std::int64_t)) {
+        constexpr auto limit = std::int64_t{1} << 50;
+        if (std::cmp_greater_equal(number, limit) || std::cmp_less_equal(number, -limit)) return boost::json::string{std::to_string(number)};
     }
     return number;
 }

@@ -90,7 +90,7 @@ struct object_info {
     std::string name;
     std::string kind;           ///< as in wait_info; or queue, lanes, jobs, stream, bus, value, map, counter, board, breaker, sessions, limiter
     /// Permits in all, signals stored, count of a latch, parties of a barrier (-1: not created yet); of a counter its number; of others how many
-    /// items, jobs, entries, fields or members wait or are there (0: there is no value); channels of a bus that somebody subscribes to; sessions of a
+    /// items, jobs, entries, fields or members (of a board's newest period) wait or are there (0: there is no value); channels of a bus that somebody subscribes to; sessions of a
     /// store and keys of a limiter that the server knows (while the server has fewer and fewer keys, some may count twice).
     std::int64_t count = 0;
     /// Permits taken; arrived at a barrier; 1 when an event is set; items of a queue that are held, jobs that run, entries of a stream that are
@@ -133,7 +133,7 @@ struct snapshot {
 };
 
 struct snapshot_options {
-    /// Only this one; empty: all. Without session stores and limiters: they are found only by looking through all keys, as for a pattern.
+    /// Only this one; empty: all. Without session stores, limiters and boards with periods: they are found only by looking through all keys, as for a pattern.
     std::string_view name{};
     std::string_view pattern{}; ///< only names that fit, with * and ? as in Redis
     std::size_t limit = 100'000;  ///< objects

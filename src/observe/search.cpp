@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, 17> kinds{"barrier", "board", "breaker", 
                                                  "lock", "map", "queue", "recursive", "semaphore", "shared", "stream", "value"};
 constexpr std::array<std::string_view, 6> limiter_words{"hits", "hits_of", "rate", "rate_of", "window", "window_of"};
 constexpr std::string_view job_word = "jobs:q:";
+constexpr std::string_view board_word = "board:";  // then the period, then perhaps ":about"
 
 constexpr std::size_t keys_of_a_scan = 500;  // about a millisecond where keys expire, as sessions do
 constexpr std::size_t most_types = 1'000;
@@ -63,6 +64,7 @@ std::optional<found_object> parse_key(std::string_view key, std::string_view pre
     auto const rest = body.substr(end + 2);
     if (std::find(kinds.begin(), kinds.end(), rest) != kinds.end()) return object_of(std::string{key}, tag, rest);
     if (rest.starts_with(job_word)) return jobs_of(key, tag, rest.substr(job_word.size()));
+    if (rest.starts_with(board_word) && !rest.ends_with("about")) return object_of(std::string{key}, tag, "board");
     auto const word = rest.substr(0, rest.find(':'));
     if (word.size() == rest.size()) return std::nullopt;
     if (word == "session") return session_of(tag);
@@ -104,9 +106,12 @@ task<std::vector<found_object>> scan_node(reader from, std::int16_t slot, scan_t
     co_return found;
 }
 
-/// In order, and each once: of a Cluster, several nodes have keys of one limiter, and while a slot moves both nodes may have shown a key.
+/// In order, and each once: of a Cluster, several nodes have keys of one limiter, and while a slot moves both nodes may have shown a key. A board has a key
+/// for each period, of which the newest, which is the largest, is read.
 void merge(std::vector<found_object>& all) {
-    std::sort(all.begin(), all.end(), [](found_object const& a, found_object const& b) { return comes_before(a.is, b.is); });
+    std::sort(all.begin(), all.end(), [](found_object const& a, found_object const& b) {
+        return comes_before(a.is, b.is) || (!comes_before(b.is, a.is) && a.key > b.key);
+    });
     std::vector<found_object> merged;
     for (auto& one : all) {
         if (merged.empty() || comes_before(merged.back().is, one.is)) {

@@ -18,8 +18,9 @@ constexpr std::size_t keys_of_a_script = 100;
 constexpr std::size_t reads_of_a_script = 150;
 constexpr std::size_t requests_at_once = 50;
 
-std::uint64_t as_number(std::string_view text) {
-    std::uint64_t number = 0;
+template <class Number = std::uint64_t>
+Number as_number(std::string_view text) {
+    Number number = 0;
     std::from_chars(text.data(), text.data() + text.size(), number);
     return number;
 }
@@ -52,7 +53,7 @@ seen_object read_object(found_object const& found, reply_view said) {
     one.key = found.key;
     one.is = found.is;
     one.is.queue = static_cast<std::size_t>(std::max<std::int64_t>(0, said[1].integer()));
-    one.is.count = said[2].integer();
+    one.is.count = said[2].is_text() ? as_number<std::int64_t>(said[2].text()) : said[2].integer();
     one.is.taken = said[3].integer();
     one.is.holders = static_cast<std::size_t>(std::max<std::int64_t>(0, said[4].integer()));
     one.next_hold = static_cast<std::size_t>(said[5].integer());

@@ -68,6 +68,7 @@ end
 local function read(key)
     if string.find(key, '}:jobs:q:', 1, true) then return read_jobs(key) end
     local word = string.match(key, '^.*:(.*)$')  -- from the end: '[^:]+$' takes the square of a long name's length
+    if string.find(key, '}:board:', 1, true) then word = 'board' end  -- that of a period
     if plain[word] then return read_thing(key, nil, word) end
     local q = redis.pcall('HMGET', key, 'v', 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z', 'n')
     local kind = q[1]

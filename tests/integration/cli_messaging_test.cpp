@@ -2,9 +2,11 @@
 
 #include "cli_support.hpp"
 
+#include <lockstep/atomic_counter.hpp>
 #include <lockstep/circuit_breaker.hpp>
 #include <lockstep/event_bus.hpp>
 #include <lockstep/job_client.hpp>
+#include <lockstep/leaderboard.hpp>
 #include <lockstep/monitor.hpp>
 #include <lockstep/queue.hpp>
 #include <lockstep/rate_limiter.hpp>
@@ -16,12 +18,15 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <limits>
 #include <map>
 
 namespace lockstep::test {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 class cli_messaging : public cli {
@@ -181,6 +186,15 @@ TEST_F(cli_messaging, shows_in_ls_what_is_there) {
     auto const first = log.range().at(1).id;
     log.remove({first});  // a hole, of which the server does not know whether it was read
     EXPECT_THAT(run({"ls", "--all"}).text, HasSubstr("pending"));
+}
+
+TEST_F(cli_messaging, shows_in_ls_counters_exactly_and_boards_of_periods) {
+    atomic_counter{by, "orders"}.set(std::numeric_limits<std::int64_t>::max());
+    leaderboard{by, "race", {.period = leaderboard_period::weekly}}.add("ada", 1);
+    EXPECT_THAT(run({"ls", "--all"}).text, AllOf(HasSubstr("9223372036854775807"), ContainsRegex("race +board +1 in it")));
+    auto const told = boost::json::parse(run({"--json", "ls", "--all"}).text).at("objects");
+    EXPECT_EQ(told.at(0).at("count"), "9223372036854775807") << "as text: a page has no such numbers";
+    EXPECT_EQ(told.at(1).at("count"), 1);
 }
 
 TEST_F(cli_messaging, shows_in_ls_what_has_many_keys_or_none) {

@@ -117,6 +117,22 @@ TEST_F(cli_pages, bash_completes_sub_commands_options_and_names) {
     EXPECT_THAT(completed({"run", "x", "--", "bas"}), Contains("bash")) << "the command's own";
 }
 
+TEST_F(cli_pages, names_are_completed_behind_every_action_that_takes_one) {
+    client other{server.url()};
+    auto const held = mutex{other, "nightly"}.acquire();
+    std::string with_actions = " ";
+    for (auto const& name : actions_in(help({}))) {
+        auto const actions = actions_in(help({name}));
+        if (actions.empty()) continue;
+        with_actions += name + " ";
+        auto const expected = name == "server" ? "" : "nightly";
+        EXPECT_EQ(completed({name, actions.front(), ""}), std::vector<std::string>{expected}) << name;
+    }
+    EXPECT_THAT(with_actions, HasSubstr(" board "));
+    EXPECT_THAT(file_content(folder() + "completion/_lockstep"), HasSubstr('"' + with_actions + '"')) << "as zsh has it";
+    EXPECT_THAT(completed({"board", "top", "--period", ""}), Contains("week"));
+}
+
 TEST_F(cli_pages, completing_a_name_starts_no_server) {
     child_options const own{.environment = {{"LOCKSTEP_EMBEDDED_DIR", home.file("run")}, {"LOCKSTEP_URL", ""}, {"REDIS_URL", ""}}};
     EXPECT_EQ(finish({program_path("lockstep"), "ls", "--names"}, own).text, "");

@@ -1,11 +1,13 @@
-// What a monitor shows of things that have many keys or none: jobs, session stores, limiters and buses.
+// What a monitor shows of things that nobody holds: values, counters, boards, jobs, session stores, limiters and buses.
 #include "support/contract.hpp"
 #include "support/eventually.hpp"
 #include "topology_support.hpp"
 
+#include <lockstep/atomic_counter.hpp>
 #include <lockstep/event_bus.hpp>
 #include <lockstep/job_client.hpp>
 #include <lockstep/job_worker.hpp>
+#include <lockstep/leaderboard.hpp>
 #include <lockstep/monitor.hpp>
 #include <lockstep/mutex.hpp>
 #include <lockstep/rate_limiter.hpp>
@@ -14,6 +16,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <limits>
 
 namespace lockstep::test {
 namespace {
@@ -83,6 +87,51 @@ TEST_P(monitor_things_contract, shows_a_value_as_long_as_it_is_there) {
     EXPECT_EQ(only("value").count, 1);
     value.erase();
     EXPECT_EQ(only("value").count, 0);
+}
+
+TEST_P(monitor_things_contract, shows_a_counter_with_all_64_bits_of_its_number) {
+    atomic_counter counter{a, "name"};
+    constexpr auto first = (std::int64_t{1} << 53) + 1;  // no double has it
+    for (auto const number : {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min(), first, -first, std::int64_t{7}}) {
+        counter.set(number);
+        EXPECT_EQ(only("counter").count, number);
+    }
+}
+
+TEST_P(monitor_things_contract, shows_a_counter_as_0_when_its_time_is_over) {
+    atomic_counter{a, "name", {.ttl = 1h}}.set(7);
+    EXPECT_EQ(only("counter").count, 7);
+    atomic_counter counter{a, "name", {.ttl = 1ms}};
+    counter.set(8);
+    ASSERT_TRUE(eventually([&] { return counter.get() == 0; }));
+    EXPECT_EQ(only("counter").name, "name") << "its last calls are still known";
+    EXPECT_EQ(only("counter").count, 0);
+    atomic_counter{a, "name"}.add(9);
+    EXPECT_EQ(only("counter").count, 9);
+}
+
+TEST_P(monitor_things_contract, shows_a_board_of_periods_once_with_the_size_of_its_newest) {
+    auto const add = [&](std::string_view name, leaderboard_period period, std::string const& earlier) {
+        leaderboard{a, name, {.ties = leaderboard_ties::earlier_first, .period = period}}.add("ada", 1);
+        auto const key = "lockstep:{" + std::string{name} + "}:board:" + earlier;
+        a.command("ZADD", key, "1", "x", "2", "y", "3", "z");
+        a.command("HSET", key + ":about", "v", "board 1 earlier -1");
+    };
+    add("1 hourly", leaderboard_period::hourly, "hour:2001-01-01T23");
+    add("2 daily", leaderboard_period::daily, "day:2001-01-01");
+    add("3 weekly", leaderboard_period::weekly, "week:2001-01-01");
+    add("4 monthly", leaderboard_period::monthly, "month:2001-01");
+    leaderboard{a, "5 of all time"}.add("ada", 1);
+    auto const seen = look();
+    ASSERT_EQ(seen.objects.size(), 5U);
+    for (auto const& one : seen.objects) {
+        EXPECT_EQ(one.kind, "board");
+        EXPECT_EQ(one.count, 1) << one.name;
+    }
+    EXPECT_EQ(seen.objects[2].name, "3 weekly");
+    EXPECT_EQ(seen.left_out, 0U);
+    leaderboard{a, "3 weekly", {.ties = leaderboard_ties::earlier_first, .period = leaderboard_period::weekly}}.remove("ada");
+    EXPECT_EQ(only("board", {.pattern = "*weekly"}).count, 3) << "the newest that there is";
 }
 
 TEST_P(monitor_things_contract, shows_a_bus_with_its_channels_and_their_subscribers) {

@@ -27,7 +27,7 @@ _lockstep() {
         --listen --port --token-file --allow-host
         --most --hold --reason --every --within --slow --id --priority --delay --key --tag --tags --requeue --drop --version --fence
         --type --state --from --attempts --zone --missed --late --exec --concurrency --lease --grace
-        --limit --per --algorithm --burst --cost '
+        --limit --per --algorithm --burst --cost --expected --order --ties --period --skip --previous --retention '
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
@@ -41,7 +41,7 @@ _lockstep() {
             [[ $takes_value == *[[:space:]]"$word"[[:space:]]* ]] && value=$word
         elif ((${#path[@]} == 1)); then
             path+=("$word")
-        elif ((${#path[@]} == 2 && positionals == 0)) && [[ " sem event latch queue jobs value breaker server " == *" ${path[1]} "* ]]; then
+        elif ((${#path[@]} == 2 && positionals == 0)) && [[ " sem event latch queue jobs value map counter board session breaker server " == *" ${path[1]} "* ]]; then
             path+=("$word")
         else
             positionals=$((positionals + 1))
@@ -54,6 +54,9 @@ _lockstep() {
             return
             ;;
         --algorithm) mapfile -t COMPREPLY < <(compgen -W 'log window bucket' -- "$cur") && return ;;
+        --order) mapfile -t COMPREPLY < <(compgen -W 'highest lowest' -- "$cur") && return ;;
+        --ties) mapfile -t COMPREPLY < <(compgen -W 'member earlier' -- "$cur") && return ;;
+        --period) mapfile -t COMPREPLY < <(compgen -W 'hour day week month' -- "$cur") && return ;;
         --sort) mapfile -t COMPREPLY < <(compgen -W 'name held queue' -- "$cur") && return ;;
         ?*) return ;;
     esac

@@ -1,4 +1,5 @@
--- What survey reads of things that nobody holds: {format, how many clients wait for it, how much is in it, how much of that is at work, 0, 0},
+-- What survey reads of things that nobody holds: {format, how many clients wait for it, how much is in it (of a counter its number, as text: Lua's
+-- have 53 bits), how much of that is at work, 0, 0},
 -- then of a queue how much of it is delayed, and of a queue or a stream its dead letters, and of a stream for each group its name, consumers,
 -- pending entries and lag (-1: not known). Needs call, now and most.
 local plain = {map = 'HLEN', board = 'ZCARD', stream = 'XLEN'}  -- these have no field that names their format
@@ -39,7 +40,11 @@ local function read_thing(key, kind, word)
         local ends = call('HGET', key, 'e')
         return {word, 0, ends and tonumber(ends) <= now and 0 or call('HEXISTS', key, 'd'), 0, 0, 0}
     end
-    if kind == 'counter 1' then return {word, 0, tonumber(call('HGET', key, 'n')), 0, 0, 0} end
+    if kind == 'counter 1' then
+        local q = call('HMGET', key, 'n', 'e')
+        local ended = q[2] and tonumber(q[2]) <= now
+        return {word, 0, not ended and q[1] or '0', 0, 0, 0}
+    end
     if kind == 'breaker 1' then
         local states = {half_open = 1, open = 2}
         return {word, 0, 1, states[call('HGET', key, 's')] or 0, 0, 0}

@@ -21,7 +21,7 @@ interface Named {
 }
 
 export interface Thing extends Named {
-  count: number;
+  count: number; // of a counter beyond 2^50 it is a text
   taken: number;
   holders: number;
   queue: number;

@@ -52,7 +52,7 @@ task<found> newer::no_longer_than(milliseconds time, std::shared_ptr<newer> self
     auto racing = when_any(std::move(race));
     auto first = co_await std::move(racing);
     if (first.value) co_return std::move(first.value);
-    if (!at->home().is_connected()) throw unavailable_error(fmt::format("{} '{}': no server could be reached in the time allowed", at->kind(), at->name()));
+    if (!at->home().is_connected(at->slot())) throw unavailable_error(fmt::format("{} '{}': no server could be reached in the time allowed", at->kind(), at->name()));
     if (self->has_looked_) co_return std::nullopt;
     auto looking = if_newer(self->known_, std::move(reading));
     co_return co_await std::move(looking);

@@ -276,7 +276,7 @@ task<void> consumer_state::recover(std::shared_ptr<consumer_state> self) {
     if (room == 0) co_return;
     auto const& options = self->options_;
     auto const count = std::min(room, most_recovered);
-    std::string_view const keys[] = {self->at_.key()};
+    std::string_view const keys[] = {self->at_.key(), self->taken_key_};
     std::vector<argument> const words{options.group, options.name, options.idle_limit.count(), self->cursor_, count};
     reply said;
     try {
@@ -290,12 +290,13 @@ task<void> consumer_state::recover(std::shared_ptr<consumer_state> self) {
     self->cursor_ = said[0].text();
     std::vector<found> entries;
     for (std::size_t i = 1; i + 2 < said.size(); i += 3) {
-        entries.push_back({.id = std::string{said[i].text()}, .deliveries = said[i + 1].integer() + 1, .fields = read_fields(said[i + 2])});
+        entries.push_back(
+            {.id = std::string{said[i].text()}, .deliveries = said[i + 1].integer() + 1, .is_counted = false, .fields = read_fields(said[i + 2])});
     }
     bool const is_more = self->cursor_ != "0-0" || entries.size() == count;
     // Few at a time, and each consumer at its own times: what a dead one had is spread over those that live.
     auto const pause = is_more ? between(50ms, 150ms) : between(options.idle_limit * 3 / 4, options.idle_limit * 5 / 4);
-    if (!entries.empty()) self->accept(std::move(entries), came::taken_over);
+    if (!entries.empty()) self->accept(std::move(entries), true);
     {
         std::lock_guard const guard{self->mutex_};
         self->next_look_ = clock::now() + pause;

@@ -110,7 +110,7 @@ task<void> consumer_state::read_on_one_connection(std::shared_ptr<consumer_state
         if (said.is_null()) continue;
         std::vector<found> entries;
         for (auto& one : read_of_one(said)) entries.push_back({.id = std::move(one.id), .deliveries = 1, .fields = std::move(one.fields)});
-        self->accept(std::move(entries), came::read);
+        self->accept(std::move(entries), false);
     }
 }
 
@@ -141,14 +141,17 @@ task<void> consumer_state::take_unheard(std::shared_ptr<consumer_state> self) {
         if (!unheard.empty()) {
             std::vector<argument> words{options.group, options.name};
             words.insert(words.end(), unheard.begin(), unheard.end());
-            std::string_view const keys[] = {self->at_.key()};
+            std::string_view const keys[] = {self->at_.key(), self->taken_key_};
             auto taking = self->at_.run(scripts::stream_take, keys, words, {});
             auto const taken = co_await std::move(taking);
             std::vector<found> entries;
-            for (std::size_t i = 0; i + 2 < taken.size(); i += 3) {
-                entries.push_back({.id = std::string{taken[i].text()}, .deliveries = taken[i + 1].integer(), .fields = read_fields(taken[i + 2])});
+            for (std::size_t i = 0; i + 3 < taken.size(); i += 4) {
+                entries.push_back({.id = std::string{taken[i].text()},
+                                   .deliveries = taken[i + 1].integer(),
+                                   .is_counted = taken[i + 2].integer() == 1,
+                                   .fields = read_fields(taken[i + 3])});
             }
-            self->accept(std::move(entries), came::unheard);
+            self->accept(std::move(entries), true);
         }
         if (said.size() < at_once) break;
     }

@@ -88,12 +88,12 @@ private:
     struct found {
         std::string id;
         std::int64_t deliveries;
+        bool is_counted = true;  // by the server: else it is when it begins
         stream_fields fields;
     };
 
     // consumer_work.cpp; any thread
-    enum class came { read, unheard, taken_over };
-    void accept(std::vector<found> entries, came how);
+    void accept(std::vector<found> entries, bool recovered);
     void let_work() noexcept;
     void work_as_thread();
     held* next_in_line();  // with the lock; it runs now
@@ -139,6 +139,7 @@ private:
     delivery_handler const handler_;
     consumer_options const options_;
     std::string const dead_key_;
+    std::string const taken_key_;  // of what was taken over and has not begun
     std::stop_source stop_handlers_;
 
     doorbell room_;     // the reader waits for room

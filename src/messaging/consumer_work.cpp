@@ -2,6 +2,7 @@
 
 #include "base/quiet_thread.hpp"
 #include "base/random.hpp"
+#include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/idempotency.hpp>
@@ -25,6 +26,7 @@ entry_number entry_number::of(std::string_view id) noexcept {
 
 consumer_state::consumer_state(keyed at, delivery_handler handler, consumer_options options)
     : at_(std::move(at)), handler_(std::move(handler)), options_(std::move(options)), dead_key_(at_.key_of("dead")),
+      taken_key_(at_.key_of("taken:" + options_.group)),
       all_counts_(message_counts::of(*at_.owner())), looks_for_unheard_(true),
       next_look_(since_ + milliseconds{base::random_below(static_cast<std::uint64_t>(options_.idle_limit.count()) + 1)}) {}
 
@@ -86,7 +88,7 @@ bool consumer_state::is_known(std::string_view id) const {
 
 void consumer_state::drop(entry_number id) { held_.erase(id); }
 
-void consumer_state::accept(std::vector<found> entries, came how) {
+void consumer_state::accept(std::vector<found> entries, bool recovered) {
     std::unique_lock guard{mutex_};
     if (ended_) return;  // nobody works any more: they stay pending
     auto const now = clock::now();
@@ -103,7 +105,7 @@ void consumer_state::accept(std::vector<found> entries, came how) {
         made.what.fields = std::move(one.fields);
         made.what.deliveries = one.deliveries;
         made.what.stop = stop_handlers_.get_token();
-        made.is_counted = how != came::taken_over;
+        made.is_counted = one.is_counted;
         ++received;
         if (options_.max_deliveries > 0 && one.deliveries > options_.max_deliveries) {
             // Nobody threw: whoever had it died of it, or with it.
@@ -114,7 +116,7 @@ void consumer_state::accept(std::vector<found> entries, came how) {
         }
     }
     count(&consumer_statistics::received, received);
-    if (how != came::read) count(&consumer_statistics::recovered, received);
+    if (recovered) count(&consumer_statistics::recovered, received);
     bool const has_dead = !settled_.dead.empty();
     if (has_dead) {
         wake_flusher(std::move(guard));
@@ -161,12 +163,14 @@ void consumer_state::make_room() noexcept {
 /// What was taken over counts as delivered when it begins, and before that: so an entry that kills its consumers is given up in the end, and not
 /// together with those that only stood in line behind it. The server is told the number and does not add. False: it does not begin.
 task<bool> consumer_state::count_delivery(std::shared_ptr<consumer_state> self, held& what) {
-    std::vector<entry_number> lost;
+    bool is_ours = false;
     bool failed = false;
     try {
-        std::vector<std::string> words{what.what.id, std::to_string(what.what.deliveries)};
-        auto asking = with_stop_token(ask_renewal(self, std::move(words)), self->stop_handlers_.get_token());
-        lost = co_await std::move(asking);
+        std::string_view const keys[] = {self->at_.key(), self->taken_key_};
+        std::vector<argument> const words{self->options_.group, self->options_.name, what.what.id, what.what.deliveries};
+        auto asking = with_stop_token(self->at_.run(scripts::stream_begin, keys, words, {}), self->stop_handlers_.get_token());
+        auto const said = co_await std::move(asking);
+        is_ours = said.integer() == 1;
     } catch (cancelled_error const&) {
         failed = true;  // nobody waits any more, or the client is closed
     } catch (std::exception const& problem) {
@@ -175,13 +179,13 @@ task<bool> consumer_state::count_delivery(std::shared_ptr<consumer_state> self, 
     }
     std::unique_lock guard{self->mutex_};
     auto const now = clock::now();
-    if (!failed && lost.empty()) {
+    if (is_ours && !self->abandoned_) {
         what.is_counted = true;
         what.renewed = what.begun = now;
         co_return true;
     }
     if (--self->running_ == 0) self->rested_.notify_all();
-    if (failed) {
+    if (failed || is_ours) {
         what.where = place::again;
         self->again_.emplace(now + self->pause_after(1), &what);
     } else {

@@ -3,6 +3,7 @@
 #include "lease/hub.hpp"
 #include "lease/pause.hpp"
 #include "messaging/depot.hpp"
+#include "messaging/message_counts.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
@@ -337,7 +338,8 @@ void depot::failed(verdict& what, std::exception_ptr why) noexcept {
         item.now = held_item::state::held;
         auto expected = held_item::state::held;
         if (item.dropped && item.now.compare_exchange_strong(expected, held_item::state::judged)) {
-            judge({.of = what.of, .what = verdict::kind::nack, .reason = "it was dropped without being acknowledged"});
+            if (item.tally) queue_tally::count(item.tally->returned);
+            judge({.of = what.of, .what = verdict::kind::nack, .reason = held_item::was_dropped});
         } else {
             hold(what.of);
         }

@@ -70,7 +70,15 @@ protected:
             std::exception_ptr problem{};
         };
         auto const mine = std::make_shared<errand>();
-        executor_([self = shared_from_this(), mine, &work] {
+        // Gone with the last copy of what the executor was given: it may have run nothing.
+        std::shared_ptr<void> given{nullptr, [self = shared_from_this(), mine](void*) {
+                                              std::lock_guard const guard{self->errands_};
+                                              if (mine->is_begun) return;
+                                              mine->is_done = true;
+                                              mine->problem = make_error(errc::cancelled, "the executor did not run it");
+                                              self->changed_.notify_all();
+                                          }};
+        executor_([self = shared_from_this(), mine, &work, given = std::move(given)] {
             std::unique_lock guard{self->errands_};
             if (self->ended_) return;  // and `work` may be gone
             mine->is_begun = true;
@@ -113,6 +121,7 @@ public:
         consumer_options how{.group = options.group, .start = options.from, .concurrency = options.concurrency};
         how.idle_limit = options.idle_limit;
         how.max_deliveries = options.max_deliveries;
+        if (options.executor) how.stop_limit = 0ms;  // what stands in line does not begin any more, and is not counted for that
         auto const work = [this, self = shared_from_this()](delivery const& what) {
             if (handle(what) == heard::not_begun) throw busy_error("the subscription has ended");  // it stays for others, and counts for nothing
         };

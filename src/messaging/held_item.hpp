@@ -35,6 +35,8 @@ struct held_item final : engine::alarm_clock::sleeper,
     held_item(std::shared_ptr<depot> where, std::string_view token, std::string_view entry);
     ~held_item();
 
+    static constexpr char const* was_dropped = "it was dropped without being acknowledged";
+
     // From any thread:
     bool is_valid() const noexcept;
     std::stop_token token_for_stop();

@@ -90,16 +90,12 @@ void queue_crew::run(raw_worker::on_thread handler) {
     }
 }
 
+/// On any thread. Nothing is posted: the client may have been closed meanwhile, or nobody runs its executor any more.
 void queue_crew::loop_ended() noexcept {
-    auto& home = depot_->owner()->home();
-    if (home.here()) return one_less();
-    auto const less = [self = shared_from_this()] { self->one_less(); };
-    if (!home.post(less)) home.in_turn(less);  // the client was closed meanwhile: nobody else would
-}
-
-void queue_crew::one_less() noexcept {
-    if (--loops_ != 0) return;
-    while (!waiting_.empty()) waiting_.front().finish();
+    depot_->owner()->home().in_turn([this] {
+        if (--loops_ != 0) return;
+        while (!waiting_.empty()) waiting_.front().finish();
+    });
 }
 
 void queue_crew::report(std::exception_ptr why) const noexcept {

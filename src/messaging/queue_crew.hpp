@@ -38,8 +38,7 @@ private:
     static void work_on_thread(std::shared_ptr<queue_crew> self);
     void returned(raw_item& from) noexcept;
     void threw(raw_item& from, std::exception_ptr why) noexcept;
-    void loop_ended() noexcept;  // on any thread
-    void one_less() noexcept;
+    void loop_ended() noexcept;
     void report(std::exception_ptr why) const noexcept;
 
     std::shared_ptr<depot> depot_;

@@ -58,7 +58,7 @@ raw_item::~raw_item() {
     what_->dropped = true;  // before its state is looked at, as depot::failed does it the other way round
     auto expected = held_item::state::held;
     if (!what_->now.compare_exchange_strong(expected, held_item::state::judged)) return;
-    say({.of = std::move(what_), .what = verdict::kind::nack, .reason = "it was dropped without being acknowledged"});
+    say({.of = std::move(what_), .what = verdict::kind::nack, .reason = held_item::was_dropped});
 }
 
 raw_item raw_item::alias() const {

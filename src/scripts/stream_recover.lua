@@ -1,11 +1,12 @@
 --[[ stream_recover: take over entries whose consumer has not been heard of for so long.
   KEYS[1]  stream    stream
+  KEYS[2]  taken     hash: ids of what was taken over and has not begun; it expires a day after the last
   ARGV[1]  group     of consumers
   ARGV[2]  consumer  who takes them
   ARGV[3]  idle_ms   how long nobody may have renewed them
   ARGV[4]  cursor    where the last look ended; '0-0': at the beginning
   ARGV[5]  count     how many at most, an integer of 1 to 1000
-  Returns  {next cursor, id, deliveries, {field, value, ...}, ...}; this one is not counted: it is when the entry begins (stream_renew)
+  Returns  {next cursor, id, deliveries, {field, value, ...}, ...}; this one is not counted: it is when the entry begins (stream_begin)
   Errors   LOCKSTEP_ARGUMENT, NOGROUP (nothing was written)
 ]]
 local call, group = redis.call, ARGV[1]
@@ -22,5 +23,11 @@ local found = {claimed[1]}
 for _, id in ipairs(claimed[2]) do
     local pending, entry = call('XPENDING', KEYS[1], group, id, id, 1)[1], call('XRANGE', KEYS[1], id, id)[1]
     found[#found + 1], found[#found + 2], found[#found + 3] = id, pending[4], entry[2]
+    call('HSET', KEYS[2], id, '')
+end
+if #claimed[2] > 0 then call('PEXPIRE', KEYS[2], 86400000) end
+-- What has gone without having begun (trimmed, given up) leaves its id behind: some of them are looked at each time.
+for _, id in ipairs(call('HRANDFIELD', KEYS[2], 20)) do
+    if not call('XPENDING', KEYS[1], group, id, id, 1)[1] then call('HDEL', KEYS[2], id) end
 end
 return found

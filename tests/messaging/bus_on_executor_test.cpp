@@ -228,6 +228,20 @@ TEST_P(durable_bus_on_an_executor, an_end_elsewhere_waits_for_the_handler_that_r
     EXPECT_TRUE(over);
 }
 
+// As one that is stopped and destroyed does.
+TEST_P(durable_bus_on_an_executor, what_it_drops_counts_as_thrown) {
+    std::atomic<int> dropped{0};
+    auto how = options();
+    how.executor = [&, on = pool.executor()](std::function<void()> work) {
+        if (dropped++ != 0) on(std::move(work));
+    };
+    auto const subscription = bus.subscribe<int>("x", [&](int what) { heard.note(std::to_string(what)); }, how);
+    bus.publish("x", 1);
+    bus.publish("x", 2);
+    EXPECT_TRUE(eventually([&] { return heard.times("2") == 1; }));
+    EXPECT_TRUE(eventually([&] { return subscription.counters().failed == 1; }));
+}
+
 TEST(durable_bus_gaps, are_told_on_the_executor_too) {
     redis_server server;
     client by{server.url()};

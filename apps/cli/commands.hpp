@@ -19,6 +19,7 @@ struct sub_command {
     char const* name;
     char const* about;
     void (*add)(CLI::App& command, context& all);
+    bool takes_command = false;  ///< one of somebody else's, behind `--`
 };
 
 /// In the order in which --help shows them.

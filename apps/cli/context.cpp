@@ -30,7 +30,9 @@ std::string how_to_reach(context const& all) {
 
 verdict judge(context const& all, error const& problem) {
     switch (problem.reason()) {
-        case errc::timeout: return {exit_code::no, "timeout", "wait longer with -w"};
+        case errc::timeout:
+            if (all.has_limit) return {exit_code::no, "timeout", "wait longer with -w"};
+            return {exit_code::unavailable, "timeout", "the server is there and does not answer; --server-wait waits longer for it"};
         case errc::lease_lost:
         case errc::leadership_lost: return {exit_code::lost, "lease_lost", "a longer --ttl outlasts longer interruptions"};
         case errc::broken_barrier: return {exit_code::lost, "broken_barrier", "somebody died or gave up; all may simply arrive again"};
@@ -47,7 +49,7 @@ verdict judge(context const& all, error const& problem) {
         case errc::server: {
             auto const prefix = static_cast<server_error const&>(problem).prefix();
             if (prefix == "NOPERM") return {exit_code::denied, "no_permission", "`lockstep acl` prints the rules that a user needs"};
-            return {exit_code::server, "server", prefix == "LOCKSTEP_FORMAT" ? "all who use a name must say the same options" : ""};
+            return {exit_code::server, "server", prefix == "LOCKSTEP_FORMAT" ? "all who use a name must say the same options, and be of versions that know its form" : ""};
         }
         default: return {exit_code::internal, "internal", {}};
     }

@@ -27,7 +27,7 @@ public:
     bool verbose = false;
     std::vector<std::string> words;      ///< what stood behind `--`
     bool has_words = false;              ///< there was one, be it with nothing behind it
-    bool takes_words = false;            ///< set by the sub-command that wants them
+    bool has_limit = false;              ///< it is said how long to wait
     std::function<exit_code()> action;   ///< what the chosen sub-command does
 
     /// `name` is how monitors show this process, unless --name says otherwise.

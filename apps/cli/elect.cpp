@@ -74,7 +74,6 @@ void add_elect(CLI::App& command, context& all) {
     add_duration(command, "--kill-after", how->kill_after, "from SIGTERM to SIGKILL when the leadership is lost [5s, at most a third of --ttl]");
     command.add_flag("--yield", how->yield, "send SIGTERM to the command when somebody asks for the seat");
     command.add_flag("--record", all.connection.record, "write to the flight recorder, for history and verify");
-    all.takes_words = true;
     command.callback([how, wait, &all] {
         how->wait = wait->time();
         all.action = [how, &all] {

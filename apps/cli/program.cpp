@@ -95,8 +95,9 @@ exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
     } catch (CLI::ParseError const& problem) {
         return refuse(all, app, problem);
     }
-    if (all.action && all.has_words && !all.takes_words)
-        return explain(all, std::make_exception_ptr(failure{exit_code::usage, "only `lockstep run` takes a command behind --"}));
+    for (CLI::App const* at = &app; at != nullptr; at = at->get_subcommands().empty() ? nullptr : at->get_subcommands().front()) {
+        for (auto const* const option : {"--wait", "--no-wait"}) all.has_limit = all.has_limit || (at->get_option_no_throw(option) != nullptr && at->count(option) > 0);
+    }
     if (all.action) return all.action();
     auto const chosen = app.get_subcommands();
     std::fputs((chosen.empty() ? app : *chosen.front()).help().c_str(), stderr);
@@ -112,6 +113,11 @@ void occupy_closed_descriptors() noexcept {
     }
 }
 
+/// Is a sub-command named that takes one of somebody else's? (Which one is called is known only to who knows what the options take.)
+bool takes_command(std::vector<std::string>::const_iterator from, std::vector<std::string>::const_iterator to) {
+    return std::any_of(sub_commands().begin(), sub_commands().end(), [&](auto const& one) { return one.takes_command && std::find(from, to, one.name) != to; });
+}
+
 }  // namespace
 
 exit_code run_program(int argc, char const* const* argv) {
@@ -119,9 +125,9 @@ exit_code run_program(int argc, char const* const* argv) {
     context all;
     try {
         std::vector<std::string> arguments{argv + std::min(argc, 1), argv + argc};
-        // Cut here and not by CLI11, which may take words of the command for its own.
+        // A command's words are cut here and not by CLI11, which may take some for its own. For all others it knows what -- means.
         auto const dashes = std::find(arguments.begin(), arguments.end(), "--");
-        if (dashes != arguments.end()) {
+        if (dashes != arguments.end() && takes_command(arguments.begin(), dashes)) {
             all.has_words = true;
             all.words.assign(dashes + 1, arguments.end());
             arguments.erase(dashes, arguments.end());

@@ -33,7 +33,6 @@ void add_run(CLI::App& command, context& all) {
     add_duration(command, "--kill-after", how->kill_after, "from SIGTERM to SIGKILL when the lease is lost [5s, at most a tenth of --ttl]");
     command.add_flag("--yield", how->yield, "send SIGTERM to the command when somebody asks for the lock");
     command.add_flag("--record", all.connection.record, "write to the flight recorder, for history and verify");
-    all.takes_words = true;
     command.callback([how, wait, &all] {
         how->wait = wait->time();
         all.action = [how, &all] {

@@ -3,7 +3,7 @@
 // What the library reports, as JSON: the one form that `--json`, the dashboard and its page share.
 //
 // Members keep their names. A duration is a whole number, and its unit is part of the name: `held_for_ms`, `waited_us`. A time is
-// `at_ms`, in ms since 1970. What is not there (std::optional) is null. Numbers above 2^53, which a page can't read, are text: fences are, and so is what a counter has.
+// `at_ms`, in ms since 1970. What is not there (std::optional) is null. Numbers from 2^50 on, either way, are text, as a page can't read all of them: fences always, and what a counter has.
 
 #include "base/utf8.hpp"
 

@@ -66,7 +66,7 @@ std::string text_of(client_info const& c) {
 }
 std::string text_of(object_info const& o) {
     auto made = part_of(o.name, o.kind);
-    made["count"] = o.count;
+    made["count"] = apps::as_json(o.count);
     made["taken"] = o.taken;
     made["holders"] = o.holders;
     made["queue"] = o.queue;

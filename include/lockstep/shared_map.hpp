@@ -108,7 +108,7 @@ public:
     task<std::uint64_t> async_clear(write_options how = {}) { return before(raw_.clear(how)); }
 
     /// Waits, by push, until the field has a value with a larger version than this one; at once if it has. An erased field has none. 0: any.
-    /// Nothing: none came in that time; however short that is, it is looked once. To wait for a change of any field: `watch`.
+    /// Nothing: none came in that time; however short that is, it is looked once, which may take the `command_timeout`. To wait for a change of any field: `watch`.
     result wait_newer(std::string_view field, std::uint64_t version, std::chrono::milliseconds time, std::stop_token token = {}) const {
         return wait(async_wait_newer(field, version, time), std::move(token));
     }

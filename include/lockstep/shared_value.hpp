@@ -92,7 +92,7 @@ public:
     task<bool> async_exists() const { return raw_.exists(); }
 
     /// Waits, by push, until there is a value with a larger version than this one; at once if there is. An erased value is none. 0: any.
-    /// Nothing: none came in that time; however short that is, it is looked once.
+    /// Nothing: none came in that time; however short that is, it is looked once, which may take the `command_timeout`.
     result wait_newer(std::uint64_t version, std::chrono::milliseconds time, std::stop_token token = {}) const {
         return raw_.require_blocking(), sync_wait(async_wait_newer(version, time), std::move(token));
     }

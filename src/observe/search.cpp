@@ -86,6 +86,7 @@ task<std::vector<found_object>> scan_node(reader from, std::int16_t slot, scan_t
     std::vector<found_object> found;
     std::unordered_set<std::string> known;
     std::map<std::pair<std::string, std::string>, std::int64_t> counted;
+    std::map<std::string, std::string> boards;  // one may have a key for each of many periods
     auto const match = detail::quoted_glob(from.prefix()) + ":{*";
     std::string cursor = "0";
     do {
@@ -97,11 +98,15 @@ task<std::vector<found_object>> scan_node(reader from, std::int16_t slot, scan_t
             if (!one || !is_wanted(*one, what)) continue;
             if (one->key.empty()) {
                 ++counted[{std::move(one->is.name), std::move(one->is.kind)}];
+            } else if (one->is.kind == "board") {
+                auto& newest = boards[one->is.name];
+                if (one->key > newest) newest = std::move(one->key);
             } else if (known.insert(one->key).second) {
                 found.push_back(std::move(*one));
             }
         }
     } while (cursor != "0");
+    for (auto& [name, key] : boards) found.push_back({.key = std::move(key), .is = {.name = name, .kind = "board"}});
     for (auto const& [what_it_is, count] : counted) found.push_back({.key = {}, .is = {.name = what_it_is.first, .kind = what_it_is.second, .count = count}});
     co_return found;
 }

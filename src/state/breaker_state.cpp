@@ -211,8 +211,8 @@ void breaker_state::heard(std::string_view payload) noexcept {
     auto const wait = base::number_in<std::int64_t>(base::cut(payload, ' '));
     if (!state || !version || !wait || *wait > longest_wait_ms) return;
     auto const now = clock::now();
-    bool const held = *wait < 0;
-    adopt({.state = *state, .version = *version, .reopens = now + milliseconds{held ? 0 : *wait}, .held = held, .heard = now}, {}, true);
+    bool const held = *state == circuit::open && *wait < 0;
+    adopt({.state = *state, .version = *version, .reopens = now + milliseconds{std::max<std::int64_t>(*wait, 0)}, .held = held, .heard = now}, {}, true);
 }
 
 void breaker_state::adopt_reply(reply_view said, clock::time_point asked, bool wrote) noexcept {

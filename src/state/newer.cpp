@@ -52,10 +52,12 @@ task<found> newer::no_longer_than(milliseconds time, std::shared_ptr<newer> self
     auto racing = when_any(std::move(race));
     auto first = co_await std::move(racing);
     if (first.value) co_return std::move(first.value);
+    if (!self->has_looked_) {
+        auto looking = if_newer(self->known_, std::move(reading));
+        co_return co_await std::move(looking);
+    }
     if (!at->home().is_connected(at->slot())) throw unavailable_error(fmt::format("{} '{}': no server could be reached in the time allowed", at->kind(), at->name()));
-    if (self->has_looked_) co_return std::nullopt;
-    auto looking = if_newer(self->known_, std::move(reading));
-    co_return co_await std::move(looking);
+    co_return std::nullopt;
 }
 
 task<found> if_newer(std::uint64_t version, task<found> reading) {

@@ -54,7 +54,8 @@ task<subscription> watch_state::listen() {
 
 void watch_state::look() noexcept {
     again_ = true;
-    if (is_stopped() || std::exchange(looking_, true)) return;
+    if (is_stopped()) return;
+    if (std::exchange(looking_, true)) return bell_.ring();  // it may rest, after one that failed
     start(with_stop_token(look_until_done(shared_from_this()), over_.get_token()), [self = shared_from_this()](std::exception_ptr) { self->looking_ = false; });
 }
 
@@ -76,9 +77,11 @@ task<void> watch_state::look_until_done(std::shared_ptr<watch_state> self) {
                 log(log_level::warning, fmt::format("{} '{}' could not be looked at, which is tried again: {}", what.kind(), what.name(), problem.what()));
             }
         }
+        if (!self->again_) {  // else it was asked for meanwhile
+            auto resting = doorbell::wait(self->what_->owner(), self->bell_, std::chrono::ceil<milliseconds>(rests.next()));
+            co_await std::move(resting);
+        }
         self->again_ = true;
-        engine::pause rest{self->what_->owner(), std::chrono::ceil<milliseconds>(rests.next())};
-        co_await rest;
     }
 }
 

@@ -3,6 +3,7 @@
 // What watches something that tells of its changes on the channel called like its key. Messages are hints or carry the change; after a gap,
 // and rarely anyway, it looks.
 
+#include "messaging/doorbell.hpp"
 #include "state/state_object.hpp"
 
 #include <lockstep/subscription.hpp>
@@ -48,6 +49,7 @@ private:
     std::shared_ptr<state_object const> what_;
     subscription ear_;
     bool looking_ = false;
+    doorbell bell_;  // rung when a look is asked for that has to wait for one under way
     bool again_ = false;
     std::recursive_mutex running_;
     std::stop_source over_;  ///< also ends the pause between looks

@@ -56,6 +56,20 @@ TEST_F(dashboard_state, sends_everything_to_a_page_that_has_nothing) {
     EXPECT_EQ(hold.at("since_ms").as_int64(), 1'699'999'999'000);
 }
 
+// A page reads numbers as doubles.
+TEST_F(dashboard_state, sends_what_a_counter_has_so_that_a_page_can_read_it) {
+    now.objects.push_back({.name = "large", .kind = "counter", .count = 9'223'372'036'854'775'807});
+    now.objects.push_back({.name = "small", .kind = "counter", .count = -7});
+    ASSERT_TRUE(tracked.update(now));
+    auto const message = sent("");
+    std::map<std::string, std::string> seen;
+    for (auto const& one : message.at("set").at("objects").as_array()) {
+        seen[boost::json::value_to<std::string>(one.at("name"))] = boost::json::serialize(one.at("count"));
+    }
+    EXPECT_EQ(seen["large"], "\"9223372036854775807\"");
+    EXPECT_EQ(seen["small"], "-7");
+}
+
 TEST_F(dashboard_state, finds_nothing_new_in_a_lease_that_only_ran_down) {
     for (int i = 0; i < 8; ++i) {
         pass(1s);

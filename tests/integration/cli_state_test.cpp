@@ -53,6 +53,28 @@ TEST_F(cli_state, counts) {
     EXPECT_EQ(run({"counter", "set", "orders"}).code, 64) << "to what?";
 }
 
+TEST_F(cli_state, takes_words_that_look_like_options_behind_two_dashes) {
+    EXPECT_EQ(run({"counter", "add", "orders", "--", "-5"}).text, "-5\n");
+    EXPECT_EQ(run({"map", "set", "stock", "--", "-apples", "-x"}).code, 0);
+    EXPECT_EQ(run({"map", "get", "--", "stock", "-apples"}).text, "-x\n");
+    EXPECT_EQ(run({"board", "add", "race", "--", "ada", "-.5"}).code, 0);
+    EXPECT_EQ(run({"session", "count", "--", "web", "-eve"}).code, 1) << "none, and no mistake";
+    EXPECT_EQ(run({"value", "set", "--", "-name", "--json"}).code, 0);
+    EXPECT_EQ(run({"value", "get", "--", "-name"}).text, "--json\n");
+}
+
+// 1 would say that there is none.
+TEST_F(cli_state, a_server_that_does_not_answer_is_no_answer) {
+    session_store{by, "web"}.create("ada", {});
+    server.must({"CLIENT", "PAUSE", "60000", "WRITE"});
+    for (auto const& words : std::vector<std::vector<std::string>>{{"session", "count", "web", "ada"}, {"counter", "get", "orders"}, {"map", "get", "stock", "apples"}}) {
+        auto all = words;
+        all.insert(all.begin(), {"--server-wait", "300ms"});
+        EXPECT_EQ(run(all).code, 69) << words.front();
+    }
+    server.must({"CLIENT", "UNPAUSE"});
+}
+
 TEST_F(cli_state, a_counter_ends_if_it_is_told_to) {
     EXPECT_EQ(run({"counter", "add", "--ttl", "1h", "orders", "5"}).text, "5\n");
     EXPECT_GT(server.must({"PTTL", "lockstep:{orders}:counter"}).integer, 3'000'000);

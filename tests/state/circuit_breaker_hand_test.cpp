@@ -105,6 +105,8 @@ TEST_F(circuit_breaker_by_hand, closed_before_it_ever_changed_forgets_what_was_n
 TEST_F(circuit_breaker_by_hand, passes_over_messages_that_are_none_of_its_own) {
     told<circuit> heard;
     auto how = plan();
+    how.report_interval = 20ms;
+    how.server_timeout = 200ms;
     how.on_change = [&](circuit_change const& change) { heard.add(change.to); };
     circuit_breaker listening{near, "name", how};
     here.open();
@@ -117,6 +119,15 @@ TEST_F(circuit_breaker_by_hand, passes_over_messages_that_are_none_of_its_own) {
     server.must({"PUBLISH", key, "half_open " + later(3) + " 0 0 0"});
     ASSERT_TRUE(eventually([&] { return heard.last() == circuit::half_open; }));
     EXPECT_THAT(heard.all(), testing::ElementsAre(circuit::open, circuit::half_open));
+    // What is not open is held by nobody: else it would be, without a server, once it opened by its own counts.
+    server.must({"PUBLISH", key, "closed " + later(4) + " 0 -1 0"});
+    ASSERT_TRUE(eventually([&] { return heard.last() == circuit::closed; }));
+    server.kill9();
+    ASSERT_TRUE(eventually([&] {
+        if (listening.state().state != circuit::open) fail(listening);
+        return listening.state().local && listening.state().state == circuit::open;
+    }));
+    EXPECT_FALSE(listening.state().held);
 }
 
 TEST(circuit_breaker_refused, for_good_says_so_once) {

@@ -440,6 +440,19 @@ TEST_F(shared_value_faults, one_that_is_newer_is_found_however_short_the_wait) {
     EXPECT_FALSE(there.wait_newer(found->version, 1ms));
 }
 
+// The connection is made for it, which takes longer than it may wait.
+TEST_F(shared_value_faults, is_found_by_a_client_that_was_not_connected_however_short_the_wait) {
+    here.set("before");
+    proxy.delay(100ms);
+    for (int i = 0; i < 2; ++i) {
+        client fresh{proxy.url()};
+        text of_fresh{fresh, "name"};
+        auto const found = i == 0 ? of_fresh.wait_newer(0, 1ms) : begun{of_fresh.async_wait_newer(0, 1ms)}.get();
+        ASSERT_TRUE(found);
+        EXPECT_EQ(found->value, "before");
+    }
+}
+
 TEST(shared_value_watch, looks_again_soon_when_it_could_not_look) {
     log_lines lines;
     redis_server server;

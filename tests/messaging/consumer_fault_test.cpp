@@ -258,7 +258,21 @@ TEST_F(consumer_faults, what_was_taken_over_and_is_gone_leaves_nothing) {
     EXPECT_EQ(server.must({"EXISTS", taken}).integer, 0);
 }
 
-class consumer_takeover : public consumer_faults, public testing::WithParamInterface<form> {};
+class consumer_takeover : public consumer_faults, public testing::WithParamInterface<form> {
+protected:
+    /// As `noting`, in this form.
+    delivery_handler handler() {
+        if (GetParam() == form::blocking) return noting();
+        return [this](delivery const& what) -> task<void> {
+            while (hold) {
+                auto asking = near.async_command("PING");
+                co_await std::move(asking);
+            }
+            deliveries = what.deliveries;
+            done.note(what.as<std::string>());
+        };
+    }
+};
 INSTANTIATE_TEST_SUITE_P(as, consumer_takeover, testing::Values(form::blocking, form::coroutine),
                          [](auto const& of) { return std::string{of.param == form::blocking ? "function" : "coroutine"}; });
 
@@ -267,16 +281,7 @@ TEST_P(consumer_takeover, what_is_taken_over_counts_as_delivered_when_it_begins_
     for (auto const* const value : {"first", "second", "third"}) here.add_value(std::string{value});
     ASSERT_EQ(here.read_group("g", "dead").size(), 3U);
     hold = true;
-    delivery_handler const function = noting();
-    delivery_handler const coroutine = [&](delivery const& what) -> task<void> {
-        while (hold) {
-            auto asking = near.async_command("PING");
-            co_await std::move(asking);
-        }
-        done.note(what.as<std::string>());
-        deliveries = what.deliveries;
-    };
-    consumer one{near, "name", GetParam() == form::blocking ? function : coroutine, {.group = "g", .idle_limit = 300ms}};
+    consumer one{near, "name", handler(), {.group = "g", .idle_limit = 300ms}};
     EXPECT_TRUE(eventually([&] { return one.statistics().running == 1 && one.statistics().waiting == 1; }));
     // Renewed since it came: whatever is counted late was counted.
     EXPECT_TRUE(eventually([&] { return calls_of(server, "xclaim") > 10; }));
@@ -299,15 +304,7 @@ TEST_P(consumer_takeover, what_was_taken_over_and_then_taken_away_is_not_begun) 
     auto const had = here.read_group("g", "dead");
     ASSERT_EQ(had.size(), 2U);
     hold = true;
-    delivery_handler const function = noting();
-    delivery_handler const coroutine = [&](delivery const& what) -> task<void> {
-        while (hold) {
-            auto asking = near.async_command("PING");
-            co_await std::move(asking);
-        }
-        done.note(what.as<std::string>());
-    };
-    consumer one{near, "name", GetParam() == form::blocking ? function : coroutine, {.group = "g", .idle_limit = 2s}};
+    consumer one{near, "name", handler(), {.group = "g", .idle_limit = 2s}};
     ASSERT_TRUE(eventually([&] { return one.statistics().running == 1 && one.statistics().waiting == 1; }));
     ASSERT_EQ(here.claim("g", "another", 0ms, {had.at(1).id}).size(), 1U);
     hold = false;

@@ -4,11 +4,14 @@
 #include "integration/topology_support.hpp"
 #include "support/contract.hpp"
 #include "support/eventually.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/redis_server.hpp"
 
 #include <lockstep/consumer.hpp>
 #include <lockstep/stream.hpp>
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
@@ -70,5 +73,31 @@ inline int blocked_at(redis_server& server) {
     std::string const field = "blocked_clients:";
     return std::stoi(text.substr(text.find(field) + field.size()));
 }
+
+/// One client at the server, one behind a proxy, and what the handlers of their consumers did.
+class consumer_faults : public testing::Test {
+protected:
+    delivery_handler noting() {
+        return [this](delivery const& what) {
+            EXPECT_TRUE(eventually([this] { return !hold.load(); }));
+            deliveries = what.deliveries;
+            done.note(what.as<std::string>());
+            if (refuses) throw reject{"no"};
+        };
+    }
+    bool all_is_acknowledged() {
+        return eventually([&] { return pending_at(server) == 0; });
+    }
+
+    ledger_of_work done;
+    std::atomic<bool> hold{false};
+    std::atomic<bool> refuses{false};
+    std::atomic<std::int64_t> deliveries{0};  // of the last one
+    redis_server server;
+    fault_proxy proxy{server.address()};
+    client near{server.url()};
+    client far{{.url = proxy.url(), .reconnect_max = 200ms, .keepalive_interval = 0ms}};  // no reply but those that are waited for
+    stream here{near, "name"};
+};
 
 }  // namespace lockstep::test

@@ -12,17 +12,22 @@
 /// server pushes that to them. After `recovery_timeout` it is half open: `half_open_probes` calls at a time in the whole fleet may try, each
 /// with a lease, so that one that is killed does not block the others. One that fails opens it again; `successes_to_close` close it.
 ///
+/// A call that is cancelled says nothing about what it called: a `cancelled_error` while a stop was requested of this call counts as neither a
+/// success nor a failure, is thrown on, and its fallback does not run. The blocking `execute` takes the caller's stop token to tell that apart from an
+/// operation that cancels itself, for a time limit of its own; without a token every `cancelled_error` is taken for the caller's.
+///
 /// Without a server, or with one that only refuses (out of memory), it works by the counts of this process alone, and says so in `state()`: from
 /// when the server has been silent for `server_timeout`, or has refused a report, until it takes one again. One that is held open by hand stays so meanwhile.
 /// What the server refuses with is logged. All who use a name must use the same options.
 ///
-/// Failure: `circuit_open_error` (the operation was not called), whatever the operation throws, `invalid_argument_error` for options out of range.
+/// Failure: `circuit_open_error` (the operation was not called), `cancelled_error` (a stop was requested), whatever the operation throws, `invalid_argument_error` for options out of range.
 /// `open`, `close` and `flush` need the server: `unavailable_error`, `server_error`, `timeout_error` (`flush`), `indeterminate_error` (`open`, `close`: it
 /// may have happened, once, or happen at most 5 s later). Then nothing has changed here.
 ///
 /// Threads: everything may be called from any thread. Handlers run on the client's I/O thread and must not block there.
 
 #include <lockstep/client.hpp>
+#include <lockstep/detail/own_cancellation.hpp>
 #include <lockstep/task.hpp>
 
 #include <chrono>
@@ -63,7 +68,7 @@ struct circuit_breaker_options {
     std::int64_t failure_threshold = 0;  ///< so many failures within `sampling`; 0: not by number
     double failure_ratio = 0;            ///< such a part of the calls within `sampling`, up to 1; 0: not by ratio
     std::int64_t minimum_calls = 10;     ///< the ratio counts from so many calls on
-    std::chrono::milliseconds sampling{10'000};          ///< 100 ms to 1 day
+    std::chrono::milliseconds sampling{10'000};          ///< 100 ms to 1 day; what is up to a ninth older may count, too
     std::chrono::milliseconds recovery_timeout{30'000};  ///< 1 ms to 1 day
     int half_open_probes = 1;            ///< how many may try at a time, in all processes together, 1 to 1,000
     int successes_to_close = 1;          ///< 1 to 1,000
@@ -87,12 +92,13 @@ struct breaker_pass {
 };
 enum class breaker_outcome { ok, failed, none };
 
-breaker_pass admit(breaker_state& by);
-std::optional<breaker_pass> try_admit(breaker_state& by);  ///< nothing: it is open
+breaker_pass admit(breaker_state& by, std::stop_token token = {});
+std::optional<breaker_pass> try_admit(breaker_state& by, std::stop_token token = {});  ///< nothing: it is open
 task<breaker_pass> async_admit(std::shared_ptr<breaker_state> by);
 task<std::optional<breaker_pass>> async_try_admit(std::shared_ptr<breaker_state> by);
 void settle(breaker_state& by, breaker_pass& pass, breaker_outcome how) noexcept;
-breaker_outcome outcome_of(breaker_state& by, std::exception_ptr const& problem) noexcept;
+/// `is_stopped`: a stop was requested of the call that ended so.
+breaker_outcome outcome_of(breaker_state& by, std::exception_ptr const& problem, bool is_stopped) noexcept;
 }  // namespace detail
 
 /// Leave to make one call. Say how it went; one that goes without that counts as neither.
@@ -146,7 +152,8 @@ private:
 
 /// `how`: what the operation's end counts as.
 template <class Operation>
-auto guarded(breaker_state& by, breaker_pass pass, Operation& operation, breaker_outcome& how) -> std::invoke_result_t<Operation&> {
+auto guarded(breaker_state& by, breaker_pass pass, Operation& operation, std::stop_token const& token, breaker_outcome& how)
+    -> std::invoke_result_t<Operation&> {
     pass_guard guard{by, std::move(pass)};
     try {
         if constexpr (std::is_void_v<std::invoke_result_t<Operation&>>) {
@@ -162,7 +169,7 @@ auto guarded(breaker_state& by, breaker_pass pass, Operation& operation, breaker
             }
         }
     } catch (...) {
-        how = outcome_of(by, std::current_exception());
+        how = outcome_of(by, std::current_exception(), !token.stop_possible() || token.stop_requested());
         guard.tell(how);
         throw;
     }
@@ -171,6 +178,7 @@ auto guarded(breaker_state& by, breaker_pass pass, Operation& operation, breaker
 template <class T, class Operation>
 task<T> async_guarded(breaker_state& by, breaker_pass pass, Operation& operation, breaker_outcome& how) {
     pass_guard guard{by, std::move(pass)};
+    auto* const cancellation = co_await own_cancellation{};
     try {
         auto work = operation();
         if constexpr (std::is_void_v<T>) {
@@ -182,7 +190,7 @@ task<T> async_guarded(breaker_state& by, breaker_pass pass, Operation& operation
             co_return value;
         }
     } catch (...) {
-        how = outcome_of(by, std::current_exception());
+        how = outcome_of(by, std::current_exception(), cancellation != nullptr && cancellation->requested());
         guard.tell(how);
         throw;
     }
@@ -225,21 +233,21 @@ public:
     /// What was counted and not reported yet is reported in the background.
     ~circuit_breaker();
 
-    /// Calls it, unless the circuit is open: then `circuit_open_error`.
+    /// Calls it, unless the circuit is open: then `circuit_open_error`. `token`: by which the caller cancels the call, the one that `operation` uses too.
     template <class Operation>
-    auto execute(Operation&& operation) -> std::invoke_result_t<Operation&> {
+    auto execute(Operation&& operation, std::stop_token token = {}) -> std::invoke_result_t<Operation&> {
         auto how = detail::breaker_outcome::none;
-        return detail::guarded(*state_, detail::admit(*state_), operation, how);
+        return detail::guarded(*state_, detail::admit(*state_, token), operation, token, how);
     }
     /// With an open circuit, and when the operation fails in a way that counts, `fallback()` is the result. Other errors are thrown: those that do
-    /// not count, and misuse of the breaker (`would_deadlock_error`, a client that was closed or is from before a fork()).
+    /// not count, `cancelled_error` of a call that was to stop, and misuse of the breaker (`would_deadlock_error`, a client that was closed or is from before a fork()).
     template <class Operation, class Fallback>
         requires std::is_invocable_v<Fallback&>
-    auto execute(Operation&& operation, Fallback&& fallback) -> std::invoke_result_t<Operation&> {
-        if (auto pass = detail::try_admit(*state_)) {
+    auto execute(Operation&& operation, Fallback&& fallback, std::stop_token token = {}) -> std::invoke_result_t<Operation&> {
+        if (auto pass = detail::try_admit(*state_, token)) {
             auto how = detail::breaker_outcome::none;
             try {
-                return detail::guarded(*state_, std::move(*pass), operation, how);
+                return detail::guarded(*state_, std::move(*pass), operation, token, how);
             } catch (...) {
                 if (how != detail::breaker_outcome::failed) throw;
             }

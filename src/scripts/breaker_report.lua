@@ -18,7 +18,8 @@ if not (sequence and counted_at and ok and failed and string.find(session, '^%S+
     return refuse('session, host: no spaces, sequence, version, ok, failed: numbers')
 end
 --#include once
-local slice = math.ceil(sampling / 10)
+-- Nine slices cover the sampling time; the tenth is the one that has just begun.
+local slice = math.ceil(sampling / 9)
 local current = math.floor(now / slice)
 local sums, mine = {0, 0}, {0, 0}
 for i = 0, 9 do
@@ -29,7 +30,6 @@ for i = 0, 9 do
         if number == current then mine = {tonumber(good), tonumber(bad)} end
     end
 end
-local order, times = listed(was[9], now - sampling, now)
 
 local changed = false
 if sequence > 0 and not has_counted(was[12]) then
@@ -46,18 +46,22 @@ if sequence > 0 and not has_counted(was[12]) then
         put('c' .. current % 10, string.format('%.0f %.0f %.0f', current, mine[1] + ok, mine[2] + failed))
         local hosts = 0
         if reporters > 1 then
-            -- One that is well again says so for itself, not for the others of its host.
-            local me, left, seen = session .. '@' .. ARGV[8], {}, {}
-            if not times[me] then order[#order + 1] = me end
-            times[me] = now
-            for _, id in ipairs(order) do
-                if id ~= me or ARGV[7] == '1' then
-                    local host = string.match(id, '[^@]*$')
-                    if not seen[host] then hosts = hosts + 1 end
-                    left[#left + 1], seen[host] = id, true
-                end
+            -- One entry for each host, and no more of them than the quorum needs: what a report costs does not grow with those who report.
+            local me, list, has = session .. '@' .. ARGV[8], {}, {}
+            local function keep(id, ms)
+                local host = string.match(id, '[^@]*$')
+                if has[host] or #list == reporters then return end
+                list[#list + 1], has[host] = string.format('%s %.0f ', id, ms), true
             end
-            put('f', written(left, times))
+            if ARGV[7] == '1' then keep(me, now) end
+            local order, times = listed(was[9], now - sampling, now)
+            for _, id in ipairs(order) do
+                -- One that is well again says so for itself, not for another that has reported for its host since.
+                if id ~= me then keep(id, times[id]) end
+            end
+            hosts = #list
+            local text = table.concat(list)
+            if text ~= (was[9] or '') then put('f', text) end
         end
         local all = sums[1] + sums[2]
         local is_bad = (threshold > 0 and sums[2] >= threshold) or (ratio > 0 and all >= minimum and sums[2] * 1000000 >= ratio * all)

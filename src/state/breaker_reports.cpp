@@ -16,8 +16,6 @@ namespace lockstep::detail {
 using namespace std::chrono_literals;
 
 void breaker_state::gather() noexcept {
-    is_due_.store(false);
-    is_urgent_.store(false);
     outcome_counts found;
     for (auto& one : stripes_) found += {.ok = one.ok.exchange(0), .failed = one.failed.exchange(0)};
     if (found.all() == 0) return;
@@ -34,7 +32,17 @@ task<void> breaker_state::report_later(std::shared_ptr<core> owner, std::weak_pt
     engine::pause rest{owner, interval - interval * base::random_below(20) / 100};
     co_await rest;
     self = which.lock();
-    if (self) self->report_now();
+    if (!self) co_return;
+    self->is_due_.store(false);  // not by other reports: each would set a time of its own, beside this one
+    self->report_now();
+}
+
+/// Ahead of its time: the server might open it by that.
+void breaker_state::report_early() noexcept {
+    gather();
+    // With a quorum it opens by the word of a process that is bad by itself; what others report needs no hurry.
+    if (how_.quorum_of_reporters > 1 && !is_bad(how_, window_.sum(clock::now()), how_.quorum_of_reporters)) return;
+    report_now();
 }
 
 void breaker_state::decide_if_local() noexcept {
@@ -97,6 +105,7 @@ task<void> breaker_state::send(std::shared_ptr<breaker_state> self) {
             sent = {.sequence = ++self->sequence_, .version = version, .counts = std::exchange(self->pending_, {}), .is_bad = bad, .made = now};
         }
         auto const sequence = sent.sequence;
+        bool const was_bad = sent.is_bad;
         auto const asked = clock::now();
         std::string_view const keys[] = {self->object_.key()};
         argument const words[] = {self->rules_,         self->session_, sent.sequence, sent.version, sent.counts.ok, sent.counts.failed,
@@ -104,8 +113,10 @@ task<void> breaker_state::send(std::shared_ptr<breaker_state> self) {
         auto asking = self->object_.run(scripts::breaker_report, keys, words, {.within = self->how_.server_timeout});
         auto const said = co_await std::move(asking);
         if (self->sent_.sequence == sequence) self->sent_ = {};
-        self->server_ok_ = said[5].as<std::int64_t>();
-        self->server_failed_ = said[6].as<std::int64_t>();
+        outcome_counts const of_all{.ok = said[5].as<std::int64_t>(), .failed = said[6].as<std::int64_t>()};
+        self->server_ok_ = of_all.ok;
+        self->server_failed_ = of_all.failed;
+        self->is_reported_bad_ = was_bad && is_bad(self->how_, of_all);
         self->adopt_reply(said, asked, is_new);
     }
 }

@@ -38,12 +38,12 @@ inline bool is_bad(circuit_breaker_options const& how, outcome_counts const& see
            static_cast<double>(seen.failed) >= how.failure_ratio * static_cast<double>(seen.all()) - 1e-9;
 }
 
-/// Counts of the latest `length`, in slices of a tenth of it.
+/// Counts of the latest `length`, and of a ninth of it more at most: it is cut into nine slices, and a tenth has just begun.
 class outcome_window {
 public:
     using clock = std::chrono::steady_clock;
 
-    explicit outcome_window(std::chrono::milliseconds length) noexcept : slice_(std::max<clock::duration>(clock::duration{length} / slices, clock::duration{1})) {}
+    explicit outcome_window(std::chrono::milliseconds length) noexcept : slice_((clock::duration{length} + clock::duration{slices - 2}) / (slices - 1)) {}
 
     void add(outcome_counts const& more, clock::time_point now) noexcept {
         auto const number = now.time_since_epoch() / slice_;

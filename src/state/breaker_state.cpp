@@ -70,15 +70,20 @@ void breaker_state::count(std::uint64_t generation, bool ok) noexcept {
     // Begun before the latest change: it says nothing of how things are since.
     if (gate_.load(std::memory_order_relaxed) >> 1U != generation) return;
     auto& to = mine(stripes_);
-    // Counted first, then looked whether a report is due, both in the one order of all threads: gather() does it the other way round.
+    // Counted first, then looked whether a report is due, both in the one order of all threads: report_later() does it the other way round.
     (ok ? to.ok : to.failed).fetch_add(1);
     if (!is_due_.load() && !is_due_.exchange(true)) report_soon();
-    if (ok) return;
+    if (ok || is_reported_bad_.load(std::memory_order_relaxed)) return;
     auto so_far = counted();
     so_far += {.ok = server_ok_.load(std::memory_order_relaxed), .failed = server_failed_.load(std::memory_order_relaxed)};
-    if (!is_bad(how_, so_far) || is_urgent_.exchange(true) || !object_.owner()->same_process()) return;
+    if (!is_bad(how_, so_far) || !object_.owner()->same_process()) return;
+    // Once in each interval, whatever comes of it: the server may have a reason not to open that no report changes.
+    auto const now = clock::now();
+    auto from = urgent_from_.load(std::memory_order_relaxed);
+    auto const next = (now + how_.report_interval).time_since_epoch().count();
+    if (now.time_since_epoch().count() < from || !urgent_from_.compare_exchange_strong(from, next)) return;
     object_.owner()->home().post([weak = weak_from_this()] {
-        if (auto const self = weak.lock()) self->report_now();
+        if (auto const self = weak.lock()) self->report_early();
     });
 }
 
@@ -307,6 +312,7 @@ circuit_status breaker_state::follow(circuit_status const& before, bool is_later
         sent_ = {};
         window_.clear();
         server_ok_ = server_failed_ = 0;
+        is_reported_bad_ = false;
     }
     return now;
 }

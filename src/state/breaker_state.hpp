@@ -119,6 +119,7 @@ private:
     void tell(circuit_status const& before, circuit_status const& now) noexcept;
     void gather() noexcept;
     void report_now() noexcept;
+    void report_early() noexcept;
     static task<void> report(std::shared_ptr<breaker_state> self);
     static task<void> report_later(std::shared_ptr<core> owner, std::weak_ptr<breaker_state> which);
     static task<void> send(std::shared_ptr<breaker_state> self);
@@ -136,8 +137,9 @@ private:
     // Calls:
     std::atomic<std::uint64_t> gate_{0};  ///< generation * 2 + (1: calls may go)
     std::array<stripe, 8> stripes_;
-    std::atomic<bool> is_due_{false};     ///< a report is on its way, or its time is set
-    std::atomic<bool> is_urgent_{false};
+    std::atomic<bool> is_due_{false};     ///< the time of the next report is set
+    std::atomic<clock::rep> urgent_from_{0};    ///< no report comes ahead of its time before this
+    std::atomic<bool> is_reported_bad_{false};  ///< the server knows it of this process, counts enough failures, and did not open
     std::atomic<std::int64_t> server_ok_{0}, server_failed_{0};  ///< of all, as last heard
 
     mutable std::mutex mutex_;

@@ -48,6 +48,16 @@ task<circuit_status> look_at(state at) {
 
 task<detail::breaker_pass> passed(detail::breaker_pass pass) { co_return std::move(pass); }
 
+bool is_cancellation(std::exception_ptr const& problem) noexcept {
+    try {
+        std::rethrow_exception(problem);
+    } catch (cancelled_error const&) {
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
 }  // namespace
 
 std::string_view to_string(circuit state) noexcept {
@@ -61,23 +71,23 @@ std::string_view to_string(circuit state) noexcept {
 
 namespace detail {
 
-breaker_pass admit(breaker_state& by) {
+breaker_pass admit(breaker_state& by, std::stop_token token) {
     if (auto const generation = by.passes()) return {.generation = *generation};
     auto judged = by.judge();
     if (judged.what == breaker_state::verdict::go) return std::move(judged.pass);
     if (judged.what == breaker_state::verdict::refused) by.refuse(judged);
     by.object().require_blocking();
-    return sync_wait(breaker_state::admit(by.shared_from_this()));
+    return sync_wait(breaker_state::admit(by.shared_from_this()), std::move(token));
 }
 
-std::optional<breaker_pass> try_admit(breaker_state& by) {
+std::optional<breaker_pass> try_admit(breaker_state& by, std::stop_token token) {
     if (auto const generation = by.passes()) return breaker_pass{.generation = *generation};
     auto judged = by.judge();
     if (judged.what == breaker_state::verdict::refused) return std::nullopt;
     if (judged.what == breaker_state::verdict::go) return std::move(judged.pass);
     by.object().require_blocking();
     try {
-        return sync_wait(breaker_state::admit(by.shared_from_this()));
+        return sync_wait(breaker_state::admit(by.shared_from_this()), std::move(token));
     } catch (circuit_open_error const&) {
         return std::nullopt;
     }
@@ -104,7 +114,8 @@ void settle(breaker_state& by, breaker_pass& pass, breaker_outcome how) noexcept
     if (how != breaker_outcome::none) by.count(pass.generation, how == breaker_outcome::ok);
 }
 
-breaker_outcome outcome_of(breaker_state& by, std::exception_ptr const& problem) noexcept {
+breaker_outcome outcome_of(breaker_state& by, std::exception_ptr const& problem, bool is_stopped) noexcept {
+    if (is_stopped && is_cancellation(problem)) return breaker_outcome::none;
     if (!by.how().counts) return breaker_outcome::failed;
     try {
         return by.how().counts(problem) ? breaker_outcome::failed : breaker_outcome::ok;

@@ -27,18 +27,19 @@
 namespace lockstep::test {
 namespace {
 
-TEST(outcome_window, forgets_what_is_older_than_its_length) {
-    detail::outcome_window window{1000ms};
-    detail::outcome_window::clock::time_point const begin{1h};
-    window.add({.ok = 1, .failed = 2}, begin);
-    window.add({.ok = 1, .failed = 0}, begin + 500ms);
-    EXPECT_EQ(window.sum(begin + 899ms).all(), 4);
-    EXPECT_EQ(window.sum(begin + 1000ms).all(), 1);
-    EXPECT_EQ(window.sum(begin + 1500ms).all(), 0);
-    window.add({.ok = 0, .failed = 5}, begin + 1000ms);  // in the place of the first
-    EXPECT_EQ(window.sum(begin + 1000ms).failed, 5);
-    window.clear();
-    EXPECT_EQ(window.sum(begin + 1000ms).all(), 0);
+TEST(outcome_window, covers_its_length_and_forgets_what_is_a_ninth_older) {
+    detail::outcome_window window{9'000ms};
+    for (auto const begin : {1h + 0ms, 1h + 1ms, 1h + 999ms}) {  // wherever in a slice
+        window.clear();
+        detail::outcome_window::clock::time_point const first{begin};
+        window.add({.ok = 1, .failed = 2}, first);
+        window.add({.ok = 1, .failed = 0}, first + 5'000ms);
+        EXPECT_EQ(window.sum(first + 9'000ms).all(), 4);
+        EXPECT_EQ(window.sum(first + 10'000ms).all(), 1);
+        EXPECT_EQ(window.sum(first + 15'000ms).all(), 0);
+        window.add({.ok = 0, .failed = 5}, first + 10'000ms);  // in the place of the first
+        EXPECT_EQ(window.sum(first + 10'000ms).failed, 5);
+    }
 }
 
 std::string call(circuit_breaker& which, bool works) {
@@ -337,6 +338,30 @@ TEST_F(circuit_breaker_faults, in_a_child_of_fork_neither_hangs_nor_falls_back) 
     EXPECT_EQ(status, 0);
 }
 
+TEST(circuit_breaker_clock, two_failures_within_the_sampling_time_are_both_counted) {
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
+    client by{server.url()};
+    clock.stop();
+    for (auto const offset : {0ms, 1ms, 500ms, 999ms}) {  // wherever in a slice the first one comes
+        circuit_breaker breaker{by, "at " + std::to_string(offset.count()), {.failure_threshold = 2, .sampling = 10s, .report_interval = 1min}};
+        clock.step(offset);
+        EXPECT_EQ(call(breaker, false), "fail");
+        breaker.flush();
+        clock.step(9'999ms);
+        EXPECT_EQ(call(breaker, false), "fail");
+        breaker.flush();
+        EXPECT_EQ(breaker.look().state, circuit::open) << "9,999 ms apart, the first " << offset.count() << " ms into a second";
+    }
+    circuit_breaker later{by, "later", {.failure_threshold = 2, .sampling = 10s, .report_interval = 1min}};
+    EXPECT_EQ(call(later, false), "fail");
+    later.flush();
+    clock.step(11'200ms);
+    EXPECT_EQ(call(later, false), "fail");
+    later.flush();
+    EXPECT_EQ(later.look().state, circuit::closed);
+}
+
 TEST(circuit_breaker_clock, set_back_does_not_keep_it_open_for_long) {
     clock_file clock;
     redis_server server{{.clock = &clock}};
@@ -407,11 +432,11 @@ TEST_F(slow_breaker_fleet, is_not_opened_by_one_bad_machine) {
     for (int i = 0; i < 50; ++i) EXPECT_EQ(tell(fleet[0], "fail"), "fail");
     for (int i = 0; i < 2; ++i) EXPECT_EQ(tell(fleet[1], "fail"), "fail");  // on the same machine
     for (int i = 0; i < 2; ++i) EXPECT_EQ(tell(fleet[2], "fail"), "fail");
-    auto const bad_reporters = [&] {
+    auto const bad_machines = [&] {
         auto const text = server.must({"HGET", "lockstep:{name}:breaker", "f"}).text;
         return std::count(text.begin(), text.end(), ' ') / 2;
     };
-    EXPECT_TRUE(eventually([&] { return bad_reporters() == 3; }));
+    EXPECT_TRUE(eventually([&] { return bad_machines() == 2; }));
     EXPECT_EQ(tell(fleet[3], "state"), "closed");
     for (int i = 0; i < 2; ++i) tell(fleet[4], "fail");
     for (auto& one : fleet) EXPECT_TRUE(eventually([&] { return tell(one, "state") == "open"; }));

@@ -1,5 +1,6 @@
 // What a circuit breaker promises, in both forms on every topology.
 #include <lockstep/circuit_breaker.hpp>
+#include <lockstep/event.hpp>
 
 #include "integration/gate_support.hpp"
 #include "support/contract.hpp"
@@ -11,7 +12,9 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
 
 namespace lockstep::test {
@@ -83,7 +86,32 @@ protected:
             by, [&] { return which.execute(operation, [] { return 2; }); },
             [&] { return which.async_execute(async_operation, [] { return give(2); }); });
     }
+    /// A call by one who has this stop source, of an operation that is cancelled while it waits: by that, or by `of_operation`. With a fallback.
+    void cancelled(circuit_breaker& which, event& never, std::stop_source caller, std::optional<std::stop_source> of_operation = {}) {
+        auto stop = of_operation.value_or(caller);
+        auto const operation = [&] {
+            ++calls;
+            stop.request_stop();
+            never.wait(stop.get_token());
+        };
+        auto const async_operation = [&]() -> task<void> {
+            ++calls;
+            stop.request_stop();
+            return of_operation ? with_stop_token(never.async_wait(), stop.get_token()) : never.async_wait();
+        };
+        auto const fall_back = [this]() -> task<void> {
+            ++fallbacks;
+            co_return;
+        };
+        if (GetParam().how == form::blocking) {
+            which.execute(operation, [&] { ++fallbacks; }, caller.get_token());
+        } else {
+            auto const call = [&] { return as_true(which.async_execute(async_operation, fall_back)); };
+            coroutine::await(a, call, caller.get_token());
+        }
+    }
     std::atomic<int> calls = 0;
+    int fallbacks = 0;
 
     std::optional<circuit_permit> try_allow(client& by, circuit_breaker& which) {
         return run(
@@ -259,6 +287,54 @@ TEST_P(circuit_breaker_contract, counts_what_it_is_told_to_count) {
     EXPECT_EQ(look(a, of_a).state, circuit::closed);
     EXPECT_EQ(call(a, of_a, false), "fail");
     EXPECT_TRUE(becomes(of_a, circuit::open));
+}
+
+TEST_P(circuit_breaker_contract, does_not_take_a_cancelled_call_for_a_failure) {
+    auto how = plan();
+    how.failure_threshold = 1;
+    circuit_breaker of_a{a, "name", how};
+    event never{a, "never"};
+    for (int i = 0; i < 3; ++i) {
+        std::stop_source stop;
+        EXPECT_THROW(cancelled(of_a, never, stop), cancelled_error) << "though it has a fallback";
+        flush(a, of_a);
+        ASSERT_EQ(look(a, of_a).state, circuit::closed);
+    }
+    EXPECT_EQ(fallbacks, 0);
+    EXPECT_THROW(of_a.execute([] { throw cancelled_error{"by a token that the breaker was not given"}; }, [] {}), cancelled_error);
+    flush(a, of_a);
+    EXPECT_EQ(look(a, of_a).state, circuit::closed);
+}
+
+TEST_P(circuit_breaker_contract, takes_an_operation_that_cancels_itself_for_a_failure) {
+    auto how = plan();
+    how.failure_threshold = 1;
+    circuit_breaker of_a{a, "name", how};
+    event never{a, "never"};
+    std::stop_source stop;  // of the caller, who stays
+    EXPECT_NO_THROW(cancelled(of_a, never, stop, std::stop_source{}));
+    EXPECT_EQ(fallbacks, 1);
+    EXPECT_TRUE(becomes(of_a, circuit::open));
+}
+
+TEST_P(circuit_breaker_contract, a_cancelled_probe_leaves_its_place_to_another) {
+    auto how = plan();
+    how.probe_lease = 10min;
+    circuit_breaker of_a{a, "name", how};
+    event never{a, "never"};
+    open(a, of_a, 1ms);
+    std::stop_source stop;
+    ASSERT_TRUE(eventually([&] {  // until it may be probed
+        try {
+            cancelled(of_a, never, stop);
+            return false;
+        } catch (cancelled_error const&) {
+            return calls > 0;
+        }
+    }));
+    EXPECT_EQ(look(a, of_a).state, circuit::half_open);
+    EXPECT_TRUE(eventually([&] { return call(a, of_a, true) == "ok"; }));
+    EXPECT_TRUE(becomes(of_a, circuit::closed));
 }
 
 TEST_P(circuit_breaker_contract, does_not_count_calls_that_began_before_it_changed) {

@@ -2,7 +2,8 @@
 --   s  'closed' | 'open' | 'half_open'     n  version: grows with every change of s     t  since when, ms
 --   u  open: from when on it may be probed, ms; 0: held open by hand     d  how long that was to be, ms
 --   w  half open: how many probes have succeeded     p  probes under way, '<id> <end of its lease in ms> ' each
---   c0 to c9  '<number of the slice of time> <successes> <failures>'     f  reporters whose own counts are bad, '<session>@<host> <when, ms> '
+--   c0 to c9  '<number of the slice of time> <successes> <failures>'
+--   f  hosts with a reporter whose own counts are bad, the latest first, as many as the quorum at most: '<session>@<host> <when, ms> ' each, of its latest one
 local call, key = redis.call, KEYS[1]
 local function refuse(what) return redis.error_reply('LOCKSTEP_ARGUMENT ' .. what) end
 local numbers = {}
@@ -38,9 +39,9 @@ local function listed(text, from, to)
     return order, times
 end
 local function written(order, times)
-    local text = ''
-    for _, id in ipairs(order) do text = text .. id .. string.format(' %.0f ', times[id]) end
-    return text
+    local list = {}
+    for i, id in ipairs(order) do list[i] = string.format('%s %.0f ', id, times[id]) end
+    return table.concat(list)
 end
 
 -- Until it may be probed; -1: not before it is closed by hand.

@@ -1,6 +1,6 @@
 #pragma once
 
-// Keys that are known to be over their limit, and until when: a refusal that needs no server. Any thread.
+// Keys that are known to be over their limit, for which costs and until when: a refusal that needs no server. Any thread.
 
 #include <lockstep/rate_limiter.hpp>
 
@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace lockstep::detail {
 
@@ -34,36 +35,41 @@ public:
     block_cache(std::size_t capacity, std::chrono::milliseconds longest) noexcept
         : capacity_(capacity), longest_(std::min<std::chrono::milliseconds>(longest, std::chrono::hours{24 * 366 * 20})) {}
 
-    /// The refusal that still holds for this cost, with what is left of its times.
+    /// The refusal of this very cost that still holds, with what is left of its times. What a smaller one was told is too little for this one.
     std::optional<rate_decision> find(std::string_view key, std::int64_t cost, clock::time_point now) {
         if (size_.load(std::memory_order_relaxed) == 0) return std::nullopt;
         std::lock_guard const guard{mutex_};
         auto const at = blocked_.find(key);
         if (at == blocked_.end()) return std::nullopt;
-        auto const& known = at->second;
-        if (now >= known.until) {
+        auto& refusals = at->second;
+        std::erase_if(refusals, [now](refusal const& one) { return now >= one.until; });
+        if (refusals.empty()) {
             erase(at);
             return std::nullopt;
         }
-        if (cost < known.cost) return std::nullopt;
-        return repeated(known.said, now - known.asked);
+        auto const known = of_cost(refusals, cost);
+        if (known == refusals.end()) return std::nullopt;
+        return repeated(known->decision, now - known->asked);
     }
 
     /// `asked`: before the question was sent, so that it ends here before it ends there; `removals` then: what was removed since may be what this says.
-    void add(std::string_view key, std::int64_t cost, rate_decision const& said, clock::time_point asked, std::uint64_t removals) {
+    void add(std::string_view key, std::int64_t cost, rate_decision const& decision, clock::time_point asked, std::uint64_t removals) {
         if (capacity_ == 0) return;
-        auto const until = asked + std::min<clock::duration>(said.retry_after, longest_);
+        auto const until = asked + std::min<clock::duration>(decision.retry_after, longest_);
         std::lock_guard const guard{mutex_};
         if (removals != removals_.load(std::memory_order_relaxed)) return;
         auto at = blocked_.find(key);
         if (at == blocked_.end()) {
             if (blocked_.size() >= capacity_) erase(blocked_.begin());
-            at = blocked_.emplace(std::string{key}, entry{}).first;
-        } else if (at->second.until >= until && at->second.cost <= cost) {
-            return;  // what is known says more
+            at = blocked_.try_emplace(std::string{key}).first;
+            size_.store(blocked_.size(), std::memory_order_relaxed);
         }
-        at->second = {.said = said, .cost = cost, .asked = asked, .until = until};
-        size_.store(blocked_.size(), std::memory_order_relaxed);
+        auto& refusals = at->second;
+        auto place = of_cost(refusals, cost);
+        if (place != refusals.end() && place->until >= until) return;  // what is known says more
+        if (place == refusals.end() && refusals.size() < most_costs) place = refusals.emplace(place);
+        if (place == refusals.end()) place = std::min_element(refusals.begin(), refusals.end(), [](auto const& a, auto const& b) { return a.until < b.until; });
+        *place = {.decision = decision, .cost = cost, .asked = asked, .until = until};
     }
 
     void remove(std::string_view key) {
@@ -76,8 +82,9 @@ public:
     std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
 private:
-    struct entry {
-        rate_decision said{};
+    static constexpr std::size_t most_costs = 8;  // of a key; with more of them in use, some are asked for more often
+    struct refusal {
+        rate_decision decision{};
         std::int64_t cost = 0;
         clock::time_point asked{};
         clock::time_point until{};
@@ -86,8 +93,11 @@ private:
         using is_transparent = void;
         std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
     };
-    using table = std::unordered_map<std::string, entry, hash, std::equal_to<>>;
+    using table = std::unordered_map<std::string, std::vector<refusal>, hash, std::equal_to<>>;
 
+    static std::vector<refusal>::iterator of_cost(std::vector<refusal>& all, std::int64_t cost) noexcept {
+        return std::find_if(all.begin(), all.end(), [cost](refusal const& one) { return one.cost == cost; });
+    }
     void erase(table::iterator at) {
         blocked_.erase(at);
         size_.store(blocked_.size(), std::memory_order_relaxed);

@@ -46,6 +46,24 @@ TEST(block_cache, takes_no_refusal_that_was_asked_for_before_something_was_remov
     EXPECT_TRUE(cache.find("key", 1, now));
 }
 
+TEST(block_cache, tells_each_cost_what_it_was_told_and_no_other) {
+    detail::block_cache cache{10, 1h};
+    auto const now = detail::block_cache::clock::now();
+    cache.add("key", 1, {.retry_after = 10s}, now, cache.removals());
+    EXPECT_FALSE(cache.find("key", 2, now)) << "which may have to wait longer";
+    cache.add("key", 2, {.retry_after = 20s}, now, cache.removals());
+    EXPECT_EQ(cache.find("key", 1, now)->retry_after, 10s);
+    EXPECT_EQ(cache.find("key", 2, now)->retry_after, 20s);
+    EXPECT_FALSE(cache.find("key", 1, now + 10s));
+    EXPECT_EQ(cache.find("key", 2, now + 10s)->retry_after, 10s);
+    for (int cost = 3; cost < 100; ++cost) cache.add("key", cost, {.retry_after = 60s}, now + 10s, cache.removals());
+    EXPECT_EQ(cache.find("key", 99, now + 10s)->retry_after, 60s) << "of many the later ones";
+    EXPECT_FALSE(cache.find("key", 2, now + 10s)) << "and not more than some";
+    EXPECT_EQ(cache.size(), 1U);
+    EXPECT_FALSE(cache.find("key", 99, now + 70s));
+    EXPECT_EQ(cache.size(), 0U);
+}
+
 class rate_algorithms : public testing::TestWithParam<rate_algorithm> {
 protected:
     static rate_limit_options plan(std::int64_t limit, std::chrono::microseconds per) {
@@ -190,6 +208,30 @@ TEST_P(rate_algorithms, forget_once_when_the_reply_to_a_reset_is_lost) {
     EXPECT_EQ(ending_of([&] { resetting.get(); }).reason, errc::indeterminate);
     EXPECT_EQ(there.try_acquire("key", 3).allowed, false) << "on the same connection as whatever was sent again";
     EXPECT_EQ(here.peek("key").remaining, 2);
+}
+
+TEST_P(rate_algorithms, tell_each_cost_its_own_time_to_come_again_when_they_refuse_here) {
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
+    client by{server.url()};
+    clock.stop();
+    auto how = plan(10, 1'000s);
+    how.block_cache = 10;
+    how.longest_block = 1h;
+    rate_limiter limiter{by, "api", how};
+    EXPECT_TRUE(limiter.try_acquire("key", 1).allowed);
+    clock.step(50s);
+    EXPECT_TRUE(limiter.try_acquire("key", 9).allowed);
+    for (int round = 0; round < 2; ++round) {
+        for (std::int64_t const cost : {1, 10}) {
+            auto const refused = limiter.try_acquire("key", cost);
+            ASSERT_FALSE(refused.allowed);
+            EXPECT_EQ(refused.local, round == 1);
+            auto const server_says = limiter.peek("key", cost).retry_after;
+            EXPECT_LE(refused.retry_after, server_says);
+            EXPECT_GT(refused.retry_after, server_says - 30s) << "for a cost of " << cost;  // the server's clock stands still, and this test takes less than that
+        }
+    }
 }
 
 TEST_P(rate_algorithms, do_not_refuse_here_what_was_reset_while_it_was_asked_for) {

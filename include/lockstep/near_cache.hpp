@@ -7,7 +7,8 @@
 ///     if (current) apply(current->value);
 ///
 /// The first read of a name asks the server, which remembers that (RESP3 client tracking, on one more connection) and says when the value changes;
-/// until then reads cost well under a microsecond and no command. Values are written with `shared_value`. For fields of a map: `near_map`.
+/// until then reads cost well under a microsecond and no command. Reads of the same name that miss at the same time share one question. Values are
+/// written with `shared_value`. For fields of a map: `near_map`.
 ///
 /// Not linearizable: a read may see the value as it was some moments ago, until the server's word has arrived, also right after a write of one's own
 /// (`forget` the name then). Never older than `max_age`, and when the connection is lost all is forgotten: a lost connection is noticed

@@ -3,13 +3,14 @@
 #include "base/clock.hpp"
 #include "base/names.hpp"
 #include "core/core.hpp"
-#include "lease/pause.hpp"
+#include "lease/awaiter.hpp"
 #include "redis/command.hpp"
 #include "redis/slot.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
 
+#include <boost/intrusive/list.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,6 +30,9 @@
 // Why no stale value stays: the server registers a read when it runs it, so the word of a later change comes after the reply. Whatever word comes
 // between the sending of a read and the keeping of its value (of this key, of another that shares its counter, or that the connection was
 // lost) has moved the counter, and then the value is not kept. A word that comes after it was kept drops it.
+//
+// A reader that misses a value which is being read already waits for that read, unless the counter has moved since it was sent. The read belongs to none
+// of the readers, so that it goes on when one of them is cancelled.
 
 namespace lockstep::detail {
 namespace {
@@ -255,6 +259,14 @@ private:
 
 }  // namespace
 
+class near_waiter;
+
+/// A read of one value that is under way, and the readers that wait for it.
+struct near_fetch {
+    std::uint64_t count = 0;  ///< what `count_of` said before it was sent
+    boost::intrusive::list<near_waiter, boost::intrusive::base_hook<redis::list_hook>, boost::intrusive::constant_time_size<false>> waiting{};
+};
+
 class near_cache_state {
 public:
     near_cache_state(client& by, std::optional<std::string_view> map, near_cache_options const& options, raw_near_cache::maker maker)
@@ -271,6 +283,30 @@ public:
     near_source from;
     raw_near_cache::maker make;
     std::shared_ptr<near_entries> kept;
+    std::unordered_map<std::string, std::shared_ptr<near_fetch>> fetches;  ///< in turns; by name, the latest of each
+};
+
+class near_waiter final : public engine::awaiter {
+public:
+    near_waiter(std::shared_ptr<near_cache_state> of, std::string name, std::string key)
+        : of_(std::move(of)), name_(std::move(name)), key_(std::move(key)) {}
+    ~near_waiter() { withdraw(); }
+
+    void finish(std::shared_ptr<void const> value) noexcept {
+        value_ = std::move(value);
+        resume_soon();
+    }
+    std::shared_ptr<void const> take() noexcept { return std::move(value_); }
+
+private:
+    std::shared_ptr<core> const& owner() const noexcept override { return of_->owner; }
+    void enter() override;
+    void leave() noexcept override { unlink(); }
+
+    std::shared_ptr<near_cache_state> of_;
+    std::string name_;
+    std::string key_;
+    std::shared_ptr<void const> value_;
 };
 
 namespace {
@@ -302,12 +338,10 @@ std::optional<near_answer> read_answer(reply const& said, bool is_field) {
     return made;
 }
 
-task<std::shared_ptr<void const>> run_fetch(std::shared_ptr<near_cache_state> at, std::string name, std::string key) {
-    engine::pause turn{at->owner, milliseconds{0}};
-    co_await turn;
+/// In a turn. `count`: as of `near_fetch`.
+task<std::shared_ptr<void const>> read_value(std::shared_ptr<near_cache_state> at, std::string name, std::string key, std::uint64_t count) {
     auto const way = near_hub::of(*at->owner).way();
     ++at->kept->misses;
-    auto const count = at->kept->count_of(name);
     auto const asked = clock::now();
     bool const is_cluster = at->owner->is_cluster();
     bool const is_field = !at->from.map.empty();
@@ -339,7 +373,37 @@ task<std::shared_ptr<void const>> run_fetch(std::shared_ptr<near_cache_state> at
     co_return value;
 }
 
+task<std::shared_ptr<void const>> wait_for_value(std::shared_ptr<near_cache_state> at, std::string name, std::string key) {
+    near_waiter waiting{std::move(at), std::move(name), std::move(key)};
+    co_await waiting;
+    co_return waiting.take();
+}
+
 }  // namespace
+
+void near_waiter::enter() {
+    if (of_->kept->hit(name_, value_)) return resume_soon();  // it came while this was on its way
+    auto const count = of_->kept->count_of(name_);
+    auto& latest = of_->fetches[name_];
+    if (latest && latest->count == count) return latest->waiting.push_back(*this);
+    auto const fetch = std::make_shared<near_fetch>();
+    fetch->count = count;
+    auto const end = [at = of_, name = name_, fetch](std::exception_ptr problem, std::optional<std::shared_ptr<void const>> value) {
+        auto const known = at->fetches.find(name);
+        if (known != at->fetches.end() && known->second == fetch) at->fetches.erase(known);
+        auto& waiting = fetch->waiting;
+        while (!waiting.empty()) problem ? waiting.front().fail(problem) : waiting.front().finish(*value);
+    };
+    auto reading = read_value(of_, name_, key_, count);
+    latest = fetch;
+    fetch->waiting.push_back(*this);
+    try {
+        start(std::move(reading), end);
+    } catch (...) {
+        of_->fetches.erase(name_);  // there is no memory for it, and others would wait for it in vain
+        throw;
+    }
+}
 
 raw_near_cache::raw_near_cache(client& by, std::optional<std::string_view> map, near_cache_options const& options, maker make)
     : state_(std::make_shared<near_cache_state>(by, map, options, make)) {}
@@ -351,7 +415,7 @@ bool raw_near_cache::hit(std::string_view name, std::shared_ptr<void const>& to)
 
 task<std::shared_ptr<void const>> raw_near_cache::fetch(std::string_view name) const {
     auto const& map = state_->from.map;
-    return run_fetch(state_, std::string{name}, map.empty() ? base::key_name(state_->owner->options().prefix, name, kind) : map);
+    return wait_for_value(state_, std::string{name}, map.empty() ? base::key_name(state_->owner->options().prefix, name, kind) : map);
 }
 
 void raw_near_cache::forget(std::string_view name) const noexcept { state_->kept->drop(name); }

@@ -179,6 +179,60 @@ TEST_F(near_cache_faults, a_reply_that_comes_after_the_word_of_a_change_is_not_k
     EXPECT_EQ(value_of(near.get("name")), "new");
 }
 
+TEST_F(near_cache_faults, those_who_miss_the_same_value_at_the_same_time_ask_once) {
+    value.set("one");
+    EXPECT_EQ(value_of(near.get("name")), "one");  // and the script is known
+    for (std::string const next : {"two", "three"}) {
+        value.set(next);
+        ASSERT_TRUE(eventually([&] { return near.statistics().entries == 0; }));
+        auto const misses = near.statistics().misses;
+        auto const before = calls_of(server, "evalsha");
+        proxy.hold(direction::to_client);
+        std::stop_source stop;
+        begun first{with_stop_token(near.async_get("name"), stop.get_token())};
+        std::vector<begun<cache::result>> readers;
+        for (int i = 0; i < 64; ++i) readers.emplace_back(near.async_get("name"));
+        ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha") > before; }));
+        run_turn(reader);
+        stop.request_stop();
+        EXPECT_EQ(ending_of([&] { static_cast<void>(first.get()); }).reason, errc::cancelled) << "at once, although it was the one that asked";
+        proxy.heal();
+        for (auto& one : readers) EXPECT_EQ(value_of(one.get()), next);
+        EXPECT_EQ(near.statistics().misses, misses + 1);
+        EXPECT_EQ(calls_of(server, "evalsha"), before + 1);
+    }
+}
+
+TEST_F(near_cache_faults, who_misses_a_value_after_it_was_forgotten_does_not_wait_for_what_was_asked_before) {
+    value.set("one");
+    EXPECT_EQ(value_of(near.get("name")), "one");
+    near.forget("name");
+    proxy.hold(direction::to_client);
+    auto const before = calls_of(server, "evalsha");
+    begun early{near.async_get("name")};
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha") == before + 1; }));
+    near.forget("name");
+    begun late{near.async_get("name")};
+    EXPECT_TRUE(eventually([&] { return calls_of(server, "evalsha") == before + 2; }));
+    proxy.heal();
+    EXPECT_EQ(value_of(early.get()), "one");
+    EXPECT_EQ(value_of(late.get()), "one");
+}
+
+TEST_F(near_cache_faults, all_who_wait_for_the_same_read_fail_as_it_does) {
+    server.must({"SET", key, "of another type"});
+    proxy.hold(direction::to_client);
+    std::vector<begun<cache::result>> readers;
+    for (int i = 0; i < 8; ++i) readers.emplace_back(near.async_get("name"));
+    run_turn(reader);
+    proxy.heal();
+    for (auto& one : readers) EXPECT_EQ(ending_of([&] { static_cast<void>(one.get()); }).reason, errc::server);
+    EXPECT_EQ(near.statistics().misses, 1U);
+    server.must({"DEL", key});
+    value.set("one");
+    EXPECT_EQ(value_of(near.get("name")), "one");
+}
+
 TEST_F(near_cache_faults, says_that_the_user_may_not_track) {
     server.must({"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-client|tracking"});
     client limited{{.url = server.url(), .user = "limited", .password = "secret"}};

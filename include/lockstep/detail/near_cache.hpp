@@ -26,7 +26,7 @@ struct near_cache_options {
 
 struct near_cache_statistics {
     std::uint64_t hits = 0;           ///< answered here
-    std::uint64_t misses = 0;         ///< asked of the server
+    std::uint64_t misses = 0;         ///< asked of the server; a read that waits for another's answer is neither a hit nor a miss
     std::uint64_t invalidations = 0;  ///< values dropped because they changed, or may have
     std::uint64_t evictions = 0;      ///< values dropped for want of room
     std::size_t entries = 0;

@@ -383,6 +383,19 @@ std::vector<std::string> tried_commands() {
     return {names.begin(), names.end()};
 }
 
+std::string missing_right(std::string_view problem, std::string_view command, std::string_view prefix) {
+    auto const about = [problem](std::string_view words) { return problem.find(words) != std::string_view::npos; };
+    // Redis 7.0, and all later ones: "access one of the keys used as arguments", "access a key".
+    if (about("one of the keys") || about("access a key")) return fmt::format("~{}:*", prefix);
+    if (about("one of the channels") || about("access a channel")) return fmt::format("&{}:*", prefix);
+    // Since Valkey 9.1. `db=0` would take away the databases that the user has.
+    if (about("access database")) return "alldbs";
+    std::string right = fmt::format("+{}", command);
+    std::transform(right.begin(), right.end(), right.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return right;
+}
+
 task<finding> try_rights(exam const& of, place const& at, std::string user) {
     auto const begin = clock::now();
     auto const channel = channel_of(of, at, "health-rights");
@@ -405,13 +418,7 @@ task<finding> try_rights(exam const& of, place const& at, std::string user) {
         auto const& one = answers[i];
         if (!one.answered()) unanswered = one.problem;
         if (!one.lacks_rights()) continue;
-        auto const about = [&one](std::string_view what) { return one.problem.find(what) != std::string::npos; };
-        std::string right = "+" + names[i];
-        std::transform(right.begin(), right.end(), right.begin(),
-                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-        if (about("one of the keys")) right = fmt::format("~{}:*", of.by.prefix);
-        if (about("one of the channels")) right = fmt::format("&{}:*", of.by.prefix);
-        missing.insert(right);
+        missing.insert(missing_right(one.problem, names[i], of.by.prefix));
         locks_work = locks_work && !needed[i];
     }
     finding made;

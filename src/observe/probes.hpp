@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,9 @@ task<trial> try_script(exam const& of, place const& at);
 task<trial> try_push(exam const& of, place const& at);
 /// Each command that the scripts call, on keys of its own, to name the rights that are missing.
 task<finding> try_rights(exam const& of, place const& at, std::string user);
+
+/// The rule for ACL SETUSER that gives a user what it lacked when a server refused that command with that error.
+std::string missing_right(std::string_view problem, std::string_view command, std::string_view prefix);
 
 /// The commands that `try_rights` tries: all that scripts call. For tests.
 std::vector<std::string> tried_commands();

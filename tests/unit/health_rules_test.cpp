@@ -236,6 +236,20 @@ TEST(health_rules, advice_fits_the_trouble) {
     EXPECT_EQ(check_behind(errc::unavailable, "x"), "");
 }
 
+TEST(health_rules, missing_right_is_read_from_the_words_of_each_server) {
+    auto const redis_7_0 = [](std::string const& words) {
+        return missing_right("NOPERM this user has no permissions to " + words, "HGET", "app");
+    };
+    EXPECT_EQ(redis_7_0("run the 'hget' command"), "+hget");
+    EXPECT_EQ(redis_7_0("access one of the keys used as arguments"), "~app:*");
+    EXPECT_EQ(redis_7_0("access one of the channels used as arguments"), "&app:*");
+    auto const later = [](std::string const& words) { return missing_right("NOPERM " + words, "HGET", "app"); };
+    EXPECT_EQ(later("User bob has no permissions to run the 'hget' command"), "+hget");
+    EXPECT_EQ(later("No permissions to access a key"), "~app:*");
+    EXPECT_EQ(later("No permissions to access a channel"), "&app:*");
+    EXPECT_EQ(later("No permissions to access database"), "alldbs") << "Valkey 9.1";
+}
+
 // A new command in a script must be tried too, or a user without that right would be told that all is well.
 TEST(health_rules, rights_cover_all_that_scripts_call) {
     auto const tried = tried_commands();

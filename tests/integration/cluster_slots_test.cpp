@@ -89,8 +89,11 @@ TEST(cluster_slots, on_the_move_delay_commands_whose_keys_are_on_both_sides) {
     auto const hurried = hurried_ending(client, request{"MGET", tag + "here", tag + "there"}.within(300ms));
     EXPECT_EQ(hurried.reason, errc::unavailable);
     EXPECT_THAT(hurried.text, testing::HasSubstr("TRYAGAIN"));
-    EXPECT_TRUE(eventually(
-        [&] { return errors_of(nodes.node(2), "TRYAGAIN") >= 6 && errors_of(nodes.node(0), "TRYAGAIN") >= 2; }));
+    // The transaction is refused by the new owner, which an ASK has sent it to, or, since Valkey 9, by the old one at its EXEC.
+    EXPECT_TRUE(eventually([&] {
+        return errors_of(nodes.node(2), "TRYAGAIN") >= 6 &&
+               (errors_of(nodes.node(0), "TRYAGAIN") >= 2 || rejections_of(nodes.node(2), "exec") >= 2);
+    }));
     EXPECT_FALSE(set.done());
     EXPECT_FALSE(script.done());
     EXPECT_FALSE(both.done());
@@ -150,8 +153,15 @@ TEST(cluster_slots, that_were_the_last_of_a_node_leave_no_request_in_doubt) {
     guest.must({"CLIENT", "PAUSE", "60000", "WRITE"});
     begun write{client.async_command<int>("INCR", key)};
     ASSERT_TRUE(eventually([&] { return guest.info("blocked_clients") == "1"; }));
-    nodes.begin_migration(slot_of(key), 1);
-    nodes.finish_migration(slot_of(key));
+    // Without SETSLOT on the guest: since Valkey 8 a pause of writes holds that back, too.
+    auto const slot = std::to_string(slot_of(key));
+    auto const new_owner = nodes.node(1).must({"CLUSTER", "MYID"}).text;
+    nodes.node(1).must({"CLUSTER", "SETSLOT", slot, "IMPORTING", guest.must({"CLUSTER", "MYID"}).text});
+    guest.must({"CLUSTER", "DELSLOTS", slot});
+    nodes.node(1).must({"CLUSTER", "SETSLOT", slot, "NODE", new_owner});
+    nodes.node(0).must({"CLUSTER", "SETSLOT", slot, "NODE", new_owner});
+    ASSERT_TRUE(eventually([&] { return guest.command({"GET", key}).text.starts_with("MOVED"); }));
+    ASSERT_EQ(guest.info("blocked_clients"), "1");
     auto const asked = map_requests(nodes);
     auto session = client.open_session(key);  // on the guest, and told there that the slot has moved
     EXPECT_EQ(ending_of([&] { session.command("GET", key); }).reason, errc::server);

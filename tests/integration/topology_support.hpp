@@ -41,6 +41,15 @@ inline long calls_of(redis_server& server, std::string const& command) {
     return at == std::string::npos ? 0 : std::stol(stats.substr(at + field.size()));
 }
 
+/// How often the server refused a command before it ran: "exec".
+inline long rejections_of(redis_server& server, std::string const& command) {
+    auto const stats = server.must({"INFO", "commandstats"}).text;
+    auto const begin = stats.find("cmdstat_" + command + ":");
+    if (begin == std::string::npos) return 0;
+    auto const field = std::string{"rejected_calls="};
+    return std::stol(stats.substr(stats.find(field, begin) + field.size()));
+}
+
 /// How often the server answered with this error: "MOVED", "TRYAGAIN".
 inline long errors_of(redis_server& server, std::string const& word) {
     auto const stats = server.must({"INFO", "errorstats"}).text;

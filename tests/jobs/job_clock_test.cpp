@@ -141,13 +141,14 @@ TEST_P(job_clock_steps, nothing_is_lost_or_late_of_what_waits_runs_and_is_put_of
     auto const later = jobs.schedule("other", text{"later"}, {.delay = 50ms});
     for (auto const& one : {orphan, waiting, soon, later}) EXPECT_TRUE(jobs.wait(one.id, 20s)) << one.id;
     EXPECT_FALSE(jobs.wait(far.id, 100ms));
-    // A clock that jumps forward ends leases early; then it is run twice, and completed once.
-    auto const lasts = GetParam() < 0;
-    EXPECT_EQ(jobs.wait(lasting.id, 300ms).has_value(), !lasts);
+    // A clock that jumps forward ends a lease early, unless its holder renews it first; then the job is run twice, and completed once.
+    auto const is_set_back = GetParam() < 0;
+    if (is_set_back) EXPECT_FALSE(jobs.wait(lasting.id, 300ms));
     running.write_line("go on");
     auto const end = jobs.wait(lasting.id, 20s);
     ASSERT_TRUE(end);
-    EXPECT_EQ(end->result, lasts ? begun_line->substr(6) : "lasting");
+    auto const by_its_holder = begun_line->substr(6);
+    EXPECT_THAT(end->result, testing::AnyOf(by_its_holder, is_set_back ? by_its_holder : "lasting"));
     auto const now = jobs.counts("mail");
     EXPECT_EQ(now.ever_completed, 2);
     EXPECT_EQ(now.waiting + now.running + now.delayed, 0);

@@ -3,15 +3,23 @@
  * time: then the clock stands still. The file is mapped, so a test can step the clock while the program runs (see
  * clock_file.hpp). Monotonic clocks are left alone: on a real machine they do not jump.
  *
+ * Valkey 9.1 reads the wall clock at most once a millisecond, and in between adds what the processor's own counter says: a
+ * step would come late, and a clock that was stopped would go on. It does so only where /proc/cpuinfo says that the counter
+ * is steady, so the program doesn't get to read that file: then it reads the clock every time, as all older servers do.
+ *
  * The time comes from the system call itself and not from the C library's own functions: looking those up calls the
  * allocator, which in redis-server reads the clock while it starts, and round it goes until the stack ends.
  *
  * Build it as a plain shared object, without sanitizers: cc -shared -fPIC -O2 -o libclock_shim.so clock_shim.c
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -61,3 +69,17 @@ time_t time(time_t* into) {
     if (into != NULL) *into = precise.tv_sec;
     return precise.tv_sec;
 }
+
+static FILE* open_unless_hidden(char const* function, char const* path, char const* mode) {
+    if (strcmp(path, "/proc/cpuinfo") == 0) {
+        errno = ENOENT;
+        return NULL;
+    }
+    FILE* (*original)(char const*, char const*);
+    *(void**)&original = dlsym(RTLD_NEXT, function);
+    return original(path, mode);
+}
+
+FILE* fopen(char const* path, char const* mode) { return open_unless_hidden("fopen", path, mode); }
+
+FILE* fopen64(char const* path, char const* mode) { return open_unless_hidden("fopen64", path, mode); }

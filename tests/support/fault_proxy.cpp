@@ -52,6 +52,20 @@ void fault_proxy::cut() {
     pump_->run([this] { pump_->cut(); });
 }
 
+void fault_proxy::strand() {
+    pump_->run([this] { pump_->strand(); });
+}
+
+void fault_proxy::deliver_stranded() {
+    pump_->run([this] { pump_->deliver_stranded(); });
+}
+
+std::size_t fault_proxy::held_back() const {
+    std::size_t bytes = 0;
+    pump_->run([&] { bytes = pump_->held_back(); });
+    return bytes;
+}
+
 void fault_proxy::refuse() {
     pump_->run([this] { pump_->refuse(); });
 }

@@ -57,6 +57,9 @@ public:
                                                                               // connection is cut
     void drop_replies(int count = 1);  // the next replies are swallowed, and the connection of each is cut at once
     void cut();                        // all connections, now
+    void strand();                     // the same, but what hold() keeps from the server stays on its way: deliver_stranded()
+    void deliver_stranded();           // and returns when the server has carried it out; its answers reach nobody
+    [[nodiscard]] std::size_t held_back() const;  // bytes that hold() keeps from the server now
     void refuse();                     // new connections; those that exist go on
     void heal();                       // all as in the beginning
 

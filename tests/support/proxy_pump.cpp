@@ -4,6 +4,7 @@
 #include "eventually.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -15,6 +16,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace lockstep::test {
 
@@ -65,6 +67,7 @@ proxy_pump::~proxy_pump() {
     thread_.join();
     refuse();
     cut();
+    for (auto const& one : stranded_) ::close(one.to);
     ::close(wake_);
 }
 
@@ -136,6 +139,42 @@ void proxy_pump::cut() {
     accept_all();
     for (auto& link : connections_) link.doomed = true;
     bury_the_dead();
+}
+
+void proxy_pump::strand() {
+    accept_all();
+    for (auto& link : connections_) {
+        std::string bytes;
+        for (auto const& waiting : link.up.queue) bytes += waiting.bytes;
+        if (!bytes.empty()) stranded_.push_back({.to = ::fcntl(link.up.to, F_DUPFD_CLOEXEC, 0), .bytes = std::move(bytes)});
+        link.doomed = true;
+    }
+    to_server_.hold = false;
+    bury_the_dead();
+}
+
+std::size_t proxy_pump::held_back() const {
+    std::size_t bytes = 0;
+    for (auto const& link : connections_) bytes += link.up.queued;
+    return bytes;
+}
+
+// The server closes when it has read, carried out and answered everything.
+void proxy_pump::deliver_stranded() {
+    for (auto const& [to, bytes] : std::exchange(stranded_, {})) {
+        ::fcntl(to, F_SETFL, ::fcntl(to, F_GETFL) & ~O_NONBLOCK);
+        for (std::size_t sent = 0; sent < bytes.size();) {
+            auto const now = ::send(to, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+            if (now <= 0) break;
+            sent += static_cast<std::size_t>(now);
+        }
+        ::shutdown(to, SHUT_WR);
+        char answers[4096];
+        while (::recv(to, answers, sizeof answers, 0) > 0) {
+        }
+        ::close(to);
+        ++struck_;
+    }
 }
 
 // The address stays ours (a reserved port, a file in a private directory) but nobody listens: ECONNREFUSED.

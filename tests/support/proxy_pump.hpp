@@ -52,6 +52,9 @@ public:
     // For use inside run().
     void change(direction way, std::function<void(faults&)> const& how);
     void cut();
+    void strand();
+    void deliver_stranded();
+    [[nodiscard]] std::size_t held_back() const;
     void refuse();
     void heal();
 
@@ -100,6 +103,11 @@ private:
     faults to_server_;
     faults to_client_;
     std::list<connection> connections_;
+    struct stranded {
+        int to;
+        std::string bytes;
+    };
+    std::vector<stranded> stranded_;
     std::atomic<std::uint64_t> accepted_ = 0;
     std::atomic<std::uint64_t> open_ = 0;
     std::atomic<std::uint64_t> bytes_to_server_ = 0;

@@ -160,8 +160,10 @@ foreach(file IN LISTS scripts)
     fail("contains )lua\", which ends the raw string it is embedded in")
   endif()
   string(APPEND declarations "extern script const ${name};\n")
+  # An array for each text: literals would share one section, and a program that uses one script would be linked with all texts.
   string(APPEND definitions
-    "constinit script const ${name}{\"${name}\", R\"lua(${text})lua\"sv, \"${sha1}\", ${keys}};\n\n")
+    "static constexpr char ${name}_text[] = R\"lua(${text})lua\";\n"
+    "constinit script const ${name}{\"${name}\", {${name}_text, sizeof ${name}_text - 1}, \"${sha1}\", ${keys}};\n\n")
   string(APPEND pointers "&${name}, ")
 endforeach()
 
@@ -199,8 +201,6 @@ file(WRITE "${OUT_DIR}/scripts/all.cpp"
 "${origin}#include \"scripts/all.hpp\"
 
 namespace lockstep::scripts {
-
-using namespace std::string_view_literals;
 
 ${definitions}std::span<script const* const> all() {
     static constexpr script const* every[] = {${pointers}};

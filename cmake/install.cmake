@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/lockstep DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
-install(TARGETS lockstep EXPORT lockstep-targets)
+install(TARGETS lockstep lockstep_asio lockstep_json EXPORT lockstep-targets)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/lockstep")
 install(EXPORT lockstep-targets NAMESPACE lockstep:: DESTINATION "${package_dir}")
@@ -26,6 +26,12 @@ cmake_path(SET pc_dir "/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 cmake_path(RELATIVE_PATH pc_dir BASE_DIRECTORY "/" OUTPUT_VARIABLE pc_dir)
 string(REGEX REPLACE "[^/]+" ".." up "${pc_dir}")
 set(pc_prefix "\${pcfiledir}/${up}")
-# A shared library carries its own dependencies; the static one leaves them to `pkg-config --static`.
+# A shared library carries its own dependencies; with the static one a program links them.
+set(pc_requires "openssl fmt absl_time")
+set(pc_libs " -Wl,--gc-sections")
+if(BUILD_SHARED_LIBS)
+  set(pc_requires "")
+  set(pc_libs "")
+endif()
 configure_file(cmake/lockstep.pc.in "${CMAKE_CURRENT_BINARY_DIR}/lockstep.pc" @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -104,7 +104,7 @@ using namespace std::chrono_literals;
 ]])
 if(NOT LOCKSTEP_SANITIZE)
   add_library(snippets OBJECT ${sources})
-  target_link_libraries(snippets PRIVATE lockstep::lockstep $<TARGET_NAME_IF_EXISTS:lockstep_metrics>)
+  target_link_libraries(snippets PRIVATE lockstep::asio lockstep::json $<TARGET_NAME_IF_EXISTS:lockstep_metrics>)
   # g++ takes code under a #line for a header's, where a lambda in a coroutine's frame would be suspicious.
   target_compile_options(snippets PRIVATE -O0 -Wall -Wno-unused $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   if(LOCKSTEP_WERROR)

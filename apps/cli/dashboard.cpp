@@ -4,29 +4,23 @@
 #include "cli/hosted_dashboard.hpp"
 #include "cli/interruption.hpp"
 #include "cli/options.hpp"
-
-#include <boost/json.hpp>
-
-#include <condition_variable>
-#include <memory>
-#include <mutex>
-#include <stop_token>
-
-#ifdef LOCKSTEP_HAS_DASHBOARD
+#include "dashboard/assets.hpp"
 #include "dashboard/server.hpp"
 
 #include <lockstep/error.hpp>
 
+#include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <condition_variable>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
+#include <mutex>
+#include <stop_token>
 #include <vector>
-#endif
 
 namespace lockstep::cli {
-
-#ifdef LOCKSTEP_HAS_DASHBOARD
 
 namespace {
 
@@ -68,6 +62,7 @@ std::unique_ptr<dashboard::server> start(dashboard::backend& from, dashboard::se
 }
 
 exit_code serve(context const& all, dashboard_options const& how, std::stop_token const& stop) {
+    require_page(dashboard::missing_page_reason());
     auto mine = all;
     mine.connection.command_timeout = std::chrono::seconds{3};  // people look: better to say soon that nothing answers
     auto by = mine.connect("dashboard");
@@ -103,9 +98,18 @@ struct hosted_dashboard::parts {
     std::unique_ptr<dashboard::server> page = start(backend, {}, true);
 };
 
-hosted_dashboard::hosted_dashboard(std::string const& url) : parts_(std::make_unique<parts>(url)) {}
+hosted_dashboard::hosted_dashboard(std::string const& url) {
+    if (dashboard::missing_page_reason().empty()) parts_ = std::make_unique<parts>(url);
+}
 hosted_dashboard::~hosted_dashboard() = default;
-std::string hosted_dashboard::address() const { return parts_->page->url(); }
+std::string hosted_dashboard::address() const { return parts_ ? parts_->page->url() : std::string{}; }
+std::string hosted_dashboard::missing_reason() { return std::string{dashboard::missing_page_reason()}; }
+
+void require_page(std::string_view missing_reason) {
+    if (missing_reason.empty()) return;
+    throw failure{exit_code::usage, fmt::format("this program was built without the dashboard's page: {}", missing_reason),
+                  "with Node.js 18 or newer, npm and access to its registry, build again; `lockstep top` shows the same in the terminal"};
+}
 
 void add_dashboard(CLI::App& command, context& all) {
     command.description(
@@ -132,26 +136,5 @@ void add_dashboard(CLI::App& command, context& all) {
         };
     });
 }
-
-#else
-
-struct hosted_dashboard::parts {};
-hosted_dashboard::hosted_dashboard(std::string const&) {}
-hosted_dashboard::~hosted_dashboard() = default;
-std::string hosted_dashboard::address() const { return {}; }
-
-void add_dashboard(CLI::App& command, context& all) {
-    command.description("Serves a page that shows who holds what. This program was built without it.");
-    command.allow_extras();
-    command.callback([&all] {
-        all.action = []() -> exit_code {
-            throw failure{
-                exit_code::usage, "this program was built without the dashboard, because there was no Node.js",
-                "install nodejs (18 or newer) and npm, and build again; `lockstep top` shows the same in the terminal"};
-        };
-    });
-}
-
-#endif
 
 }  // namespace lockstep::cli

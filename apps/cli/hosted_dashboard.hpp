@@ -4,10 +4,11 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace lockstep::cli {
 
-/// Looks at the server at `url` for as long as it lives, on 127.0.0.1, and only shows. In a build without the dashboard there is none.
+/// Looks at the server at `url` for as long as it lives, on 127.0.0.1, and only shows. In a build without the page there is none.
 class hosted_dashboard {
 public:
     explicit hosted_dashboard(std::string const& url);
@@ -15,12 +16,16 @@ public:
     hosted_dashboard(hosted_dashboard const&) = delete;
     hosted_dashboard& operator=(hosted_dashboard const&) = delete;
 
-    /// Empty when there is none.
+    /// Empty when there is none; then missing_reason() says why.
     std::string address() const;
+    static std::string missing_reason();
 
 private:
     struct parts;
     std::unique_ptr<parts> parts_;
 };
+
+/// Throws the failure that `lockstep dashboard` ends with where the build has no page, for this reason; does nothing if the reason is empty.
+void require_page(std::string_view missing_reason);
 
 }  // namespace lockstep::cli

@@ -1,4 +1,4 @@
-// The page, as it was bundled at build time (embed.cmake).
+// The page, as it was bundled at build time (page/bundle.mjs, cmake/bundle_page.cmake).
 #pragma once
 
 #include <span>
@@ -15,5 +15,6 @@ struct asset {
 };
 
 std::span<asset const> assets();
+std::string_view missing_page_reason();  // why this build has no page and no assets; empty: it has
 
 }  // namespace lockstep::dashboard

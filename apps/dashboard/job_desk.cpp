@@ -17,9 +17,9 @@ using std::chrono::seconds;
 constexpr std::size_t most_queues = 500;
 constexpr std::size_t requests_at_once = 50;
 constexpr seconds counts_last{1};
-constexpr seconds between_samples{2};
+constexpr seconds queue_sample_interval{2};
 constexpr seconds longest_gap{30};       // a rate over more than this says nothing of a time
-constexpr std::size_t most_samples = 300;  // ten minutes
+constexpr std::size_t queue_samples_kept = 300;  // ten minutes
 
 // A key that another program put there hides nothing but itself.
 task<std::optional<std::vector<std::string>>> types_of(job_client of) {
@@ -121,7 +121,7 @@ void job_desk::follow(job_overview& all) {
 void job_desk::follow(track& of, std::vector<job_queue const*> const& queues, clock::time_point at) {
     auto const since = at - of.at;
     bool const is_first = of.at == clock::time_point{};
-    if (!is_first && since < between_samples - std::chrono::milliseconds{100}) return;  // the clock of who calls every two seconds is not exact
+    if (!is_first && since < queue_sample_interval - std::chrono::milliseconds{100}) return;  // the clock of who calls every two seconds is not exact
     job_sample made{.at_ms = apps::in_ms(std::chrono::system_clock::now())};
     std::map<queue_key, ended> now;
     std::optional<ended> more;
@@ -151,7 +151,7 @@ void job_desk::follow(track& of, std::vector<job_queue const*> const& queues, cl
     of.before = std::move(now);
     of.at = at;
     of.samples.push_back(made);
-    if (of.samples.size() > most_samples) of.samples.pop_front();
+    if (of.samples.size() > queue_samples_kept) of.samples.pop_front();
 }
 
 std::shared_ptr<job_overview const> job_desk::look() {

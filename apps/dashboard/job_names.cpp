@@ -39,7 +39,7 @@ using std::chrono::seconds;
 constexpr std::size_t keys_of_a_scan = 1'000;
 constexpr seconds between_searches{2};
 constexpr seconds after_failure{1};
-constexpr seconds patience{2};
+constexpr seconds listing_limit{2};
 
 // MATCH takes a pattern, and a prefix may have characters that mean something there.
 std::string as_pattern(std::string_view text) {
@@ -131,7 +131,7 @@ std::shared_ptr<found_names const> job_names::last() {
         if (of.found->names.empty() && of.failure) std::rethrow_exception(of.failure);  // who asks for counts would not hear of it from these
         return of.found;
     }
-    of.ended.wait_until(lock, of.begun + patience, [&] { return !of.is_running; });
+    of.ended.wait_until(lock, of.begun + listing_limit, [&] { return !of.is_running; });
     if (of.found) return of.found;
     if (!of.is_running && of.failure) std::rethrow_exception(of.failure);
     throw unavailable_error{"the names of jobs are being looked for; ask again in some seconds"};

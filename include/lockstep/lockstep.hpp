@@ -57,6 +57,7 @@
 #include <lockstep/subscription.hpp>
 #include <lockstep/task.hpp>
 #include <lockstep/trace.hpp>
+#include <lockstep/version.hpp>
 #include <lockstep/versioned.hpp>
 #include <lockstep/watching.hpp>
 #include <lockstep/work_stealing_queue.hpp>

@@ -37,7 +37,9 @@ public:
     argument(std::span<std::byte const> bytes) noexcept : text_(reinterpret_cast<char const*>(bytes.data()), bytes.size()) {}
     template <class T>
         requires(std::integral<T> || std::floating_point<T>) && (!std::same_as<T, bool>) && (!std::same_as<T, char>)
-    argument(T number) noexcept : size_(static_cast<std::size_t>(std::to_chars(digits_.data(), digits_.data() + digits_.size(), number).ptr - digits_.data())) {}
+    argument(T number) noexcept {
+        size_ = static_cast<std::size_t>(std::to_chars(digits_.data(), digits_.data() + digits_.size(), number).ptr - digits_.data());
+    }
 
     std::string_view view() const noexcept { return size_ == 0 ? text_ : std::string_view{digits_.data(), size_}; }
 

@@ -109,11 +109,7 @@ task<std::vector<T>> when_all(std::vector<task<T>> works) {
     co_return gathering.take_all();
 }
 
-inline task<void> when_all(std::vector<task<void>> works) {
-    detail::gathering<void> gathering{std::move(works)};
-    co_await gathering.all();
-    gathering.check();
-}
+task<void> when_all(std::vector<task<void>> works);
 
 /// What `when_any` returns: which task ended first, and its value.
 template <class T>
@@ -131,11 +127,6 @@ task<first_of<T>> when_any(std::vector<task<T>> works) {
     co_return first_of<T>{index, gathering.take(index)};
 }
 
-inline task<std::size_t> when_any(std::vector<task<void>> works) {
-    detail::gathering<void> gathering{std::move(works)};
-    co_await gathering.any();
-    gathering.check();
-    co_return gathering.winner();
-}
+task<std::size_t> when_any(std::vector<task<void>> works);
 
 }  // namespace lockstep

@@ -44,10 +44,11 @@ kind const election_kind{.word = "election",
                          .is_election = true};
 
 std::string_view use_of(kind const& what, std::int64_t amount) noexcept {
-    if (&what == &shared_kind) return amount == 1 ? "reader" : "writer";
-    if (&what == &semaphore_kind) return amount == 0 ? "creation" : "permits";
-    if (&what == &election_kind) return "leader";
-    return &what == &event_kind ? "signal" : "owner";
+    // By its word: the address of another kind would link a program with all its scripts.
+    if (what.word == "shared") return amount == 1 ? "reader" : "writer";
+    if (what.word == "semaphore") return amount == 0 ? "creation" : "permits";
+    if (what.word == "election") return "leader";
+    return what.word == "event" ? "signal" : "owner";
 }
 
 kind const* find_kind(std::string_view word) noexcept {

@@ -8,6 +8,8 @@
 #include "redis/slot.hpp"
 #include "scripts/all.hpp"
 
+#include <lockstep/version.hpp>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -102,7 +104,7 @@ summary::line line_of(room const& where, std::int64_t amount, std::int64_t numbe
             .use = use_of(kind, amount),
             .name = where.name(),
             .number = number,
-            .permits = &kind == &semaphore_kind ? number * amount : number};
+            .permits = kind.word == "semaphore" ? number * amount : number};
 }
 
 }  // namespace
@@ -220,7 +222,7 @@ std::vector<std::string> registration::describe() const {
             "host", base::host_name(),
             "pid", fmt::format("{}", ::getpid()),
             "since", fmt::format("{}", since),
-            "version", LOCKSTEP_VERSION,
+            "version", LOCKSTEP_VERSION_STRING,
             "held", fmt::format("{}", holds.total()),
             "waiting", fmt::format("{}", waits.total()),
             "holds", held.text,

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -14,8 +13,8 @@ namespace lockstep::engine {
 namespace {
 
 void write(base::histogram const& times, std::string& text) {
-    fmt::format_to(std::back_inserter(text), ";{} {}", times.sum_us, times.max_us);
-    for (auto const& one : times.buckets) fmt::format_to(std::back_inserter(text), " {}:{}", one.index, one.count);
+    text += fmt::format(";{} {}", times.sum_us, times.max_us);
+    for (auto const& one : times.buckets) text += fmt::format(" {}:{}", one.index, one.count);
 }
 
 /// Reads numbers one after the other; false from the first that is none.

@@ -254,7 +254,7 @@ void grip::not_obtained(ballot const& seen) {
             how.heard = findings_.heard;
             auto const& tokens = findings_.tokens;
             std::size_t most = 0;
-            for (auto const& one : tokens) most = std::max<std::size_t>(most, std::count(tokens.begin(), tokens.end(), one));
+            for (auto const& one : tokens) most = std::max(most, static_cast<std::size_t>(std::count(tokens.begin(), tokens.end(), one)));
             // Where a node has us, or is silent, one of those who were counted may have a majority all the same.
             how.split = !tokens.empty() && most + seen.silent() + seen.missing() < ballot::quorum_of(size_);
         }

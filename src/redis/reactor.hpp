@@ -157,12 +157,7 @@ public:
 
 private:
     template <class F>
-    void post_turn(F work) {
-        asio::post(executor_, [self = shared_from_this(), work = std::move(work)]() mutable {
-            turn const now{*self};
-            work();
-        });
-    }
+    void post_turn(F work);
     void finish_turn() noexcept;
     void drain_inbox() noexcept;
     void set_alarm();
@@ -208,6 +203,14 @@ void reactor::in_turn(F&& work) {
     if (here()) return work();
     turn const now{*this};
     work();
+}
+
+template <class F>
+void reactor::post_turn(F work) {
+    asio::post(executor_, [self = shared_from_this(), work = std::move(work)]() mutable {
+        turn const now{*self};
+        work();
+    });
 }
 
 }  // namespace lockstep::redis

@@ -1,6 +1,7 @@
 // The dashboard's server in front of a real Redis, and a page that follows it.
 #pragma once
 
+#include "dashboard/assets.hpp"
 #include "dashboard/server.hpp"
 
 #include "http_client.hpp"
@@ -25,6 +26,10 @@ namespace json = boost::json;
 inline constexpr char const* token = "a-token-of-some-length";
 
 struct dashboard_server : testing::Test {
+    // A build may have no page; then the server is the same without it.
+    std::string const missing_page{dashboard::missing_page_reason()};
+    int const page_status = missing_page.empty() ? 200 : 404;
+
     dashboard::server& start(dashboard::server_options options = {}) {
         options.port = 0;
         page.emplace(backend, std::move(options));

@@ -20,6 +20,7 @@ using testing::Not;
 using testing::StartsWith;
 
 TEST_F(dashboard_server, serves_the_page_with_headers_that_keep_it_to_itself) {
+    if (!missing_page.empty()) GTEST_SKIP() << missing_page;
     start();
     auto const answer = get(port(), "/");
     EXPECT_EQ(answer.status, 200);
@@ -35,6 +36,7 @@ TEST_F(dashboard_server, serves_the_page_with_headers_that_keep_it_to_itself) {
 }
 
 TEST_F(dashboard_server, serves_assets_that_may_be_kept_and_knows_when_they_are) {
+    if (!missing_page.empty()) GTEST_SKIP() << missing_page;
     start();
     auto const body = get(port(), "/").body;
     auto const from = body.find("/assets/app-");
@@ -131,7 +133,7 @@ TEST_F(dashboard_server, reads_nothing_from_redis_while_nobody_looks) {
     start();
     // A watch listens for news for as long as it looks.
     auto const watches = [&] { return redis.must({"PUBSUB", "NUMSUB", "lockstep:news"}).elements.at(1).integer; };
-    EXPECT_EQ(get(port(), "/").status, 200);
+    EXPECT_EQ(get(port(), "/").status, page_status);
     EXPECT_EQ(get(port(), "/api/session").status, 200);
     EXPECT_EQ(watches(), 0);
     {
@@ -180,8 +182,8 @@ TEST_F(dashboard_server, refuses_names_that_are_not_its_own) {
     EXPECT_EQ(get(port(), "/api/snapshot", "Host: evil.example\r\n").status, 421);
     EXPECT_EQ(get(port(), "/api/stream", "Host: evil.example\r\n").status, 421);
     EXPECT_EQ(get(port(), "/metrics", "Host: localhost.evil.example\r\n").status, 421);
-    EXPECT_EQ(get(port(), "/", "Host: LOCKS.example:80\r\n").status, 200);
-    EXPECT_EQ(get(port(), "/", "Host: 127.0.0.1:" + std::to_string(port()) + "\r\n").status, 200);
+    EXPECT_EQ(get(port(), "/", "Host: LOCKS.example:80\r\n").status, page_status);
+    EXPECT_EQ(get(port(), "/", "Host: 127.0.0.1:" + std::to_string(port()) + "\r\n").status, page_status);
     http_client none{port()};
     none.send("GET /api/snapshot HTTP/1.0\r\n\r\n");
     EXPECT_EQ(none.read().status, 421);
@@ -192,7 +194,7 @@ TEST_F(dashboard_server, shows_nothing_to_whoever_has_no_token) {
     for (auto const* path : {"/api/snapshot", "/api/stream", "/api/why?name=x", "/api/history", "/api/statistics",
                              "/api/audit", "/api/health", "/api/samples", "/metrics"})
         EXPECT_EQ(get(port(), path).status, 401) << path;
-    EXPECT_EQ(get(port(), "/").status, 200) << "the page itself, which has nothing in it";
+    EXPECT_EQ(get(port(), "/").status, page_status) << "the page itself, which has nothing in it";
     auto const unknown = session();
     EXPECT_FALSE(unknown.at("known").as_bool());
     EXPECT_FALSE(unknown.as_object().contains("csrf"));
@@ -236,7 +238,9 @@ TEST_F(dashboard_server, lets_no_page_of_another_site_read) {
         EXPECT_EQ(get(port(), path, "Sec-Fetch-Site: cross-site\r\n").status, 403) << path;
         EXPECT_EQ(get(port(), path, "Origin: http://evil.example\r\n").status, 403) << path;
     }
-    EXPECT_EQ(get(port(), "/", "Sec-Fetch-Site: cross-site\r\n").status, 200) << "a link to the page is fine";
+    if (missing_page.empty()) {
+        EXPECT_EQ(get(port(), "/", "Sec-Fetch-Site: cross-site\r\n").status, 200) << "a link to the page is fine";
+    }
 }
 
 // ---- what may be done ----
@@ -315,7 +319,7 @@ TEST_F(dashboard_server, bounds_what_it_reads) {
     http_client other{port()};
     other.send("DELETE / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_EQ(other.read().status, 405);
-    EXPECT_EQ(get(port(), "/").status, 200) << "and goes on";
+    EXPECT_EQ(get(port(), "/").status, page_status) << "and goes on";
 }
 
 TEST_F(dashboard_server, drops_whoever_takes_for_ever_to_ask) {
@@ -338,7 +342,7 @@ TEST_F(dashboard_server, has_only_so_many_connections) {
     http_client more{port()};
     EXPECT_EQ(more.read().status, 503);
     many.clear();
-    EXPECT_TRUE(eventually([&] { return get(port(), "/").status == 200; }));
+    EXPECT_TRUE(eventually([&] { return get(port(), "/").status == page_status; }));
 }
 
 TEST_F(dashboard_server, answers_several_requests_of_a_connection_in_order) {
@@ -349,7 +353,7 @@ TEST_F(dashboard_server, answers_several_requests_of_a_connection_in_order) {
     EXPECT_EQ(first.status, 200);
     EXPECT_THAT(first.body, HasSubstr("known"));
     ASSERT_TRUE(peer.read_until("\r\n\r\n"));
-    EXPECT_THAT(peer.received(), AllOf(HasSubstr("200 OK"), Not(HasSubstr("<html"))));
+    EXPECT_THAT(peer.received(), AllOf(HasSubstr(missing_page.empty() ? "200 OK" : "404 Not Found"), Not(HasSubstr("<html"))));
 }
 
 TEST_F(dashboard_server, says_what_is_wrong_when_redis_is_away) {

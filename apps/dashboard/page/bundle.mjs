@@ -57,7 +57,7 @@ source += '    static constexpr asset all[] = {\n';
 for (const one of assets) {
   source += `{"${one.path}", "${one.type}", "\\"${short(one.content)}\\"", ${one.lasting},\n${literal(one.content)}sv},\n`;
 }
-source += '    };\n    return all;\n}\n\n}  // namespace lockstep::dashboard\n';
+source += '    };\n    return all;\n}\nstd::string_view missing_page_reason() { return {}; }\n\n}  // namespace lockstep::dashboard\n';
 mkdirSync(dirname(out), { recursive: true });
 writeFileSync(out, source);
 if (folder) {

@@ -1,0 +1,35 @@
+# cmake -DBUILD=folder [-DOUTPUT=file.tar.gz] [-DALLOW_CHANGES=ON] -P dist.cmake: the release tarball, build/lockstep-VERSION.tar.gz: the files
+# of the commit that is checked out, and the dashboard's page, bundled by the build in BUILD, as apps/dashboard/page/assets.cpp. A build from it
+# needs neither Node.js nor npm. With ALLOW_CHANGES changes that are not committed are left out instead of refused.
+cmake_minimum_required(VERSION 3.25)
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH source)
+cmake_path(ABSOLUTE_PATH BUILD)
+
+function(git)
+  execute_process(COMMAND git -C "${source}" ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE errors RESULT_VARIABLE result)
+  if(NOT result STREQUAL "0")
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "git ${command}: ${errors}${result}\nA release tarball is made from a git checkout.")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+git(status --porcelain)
+if(output AND NOT ALLOW_CHANGES)
+  message(FATAL_ERROR "The tarball has what is committed, and these changes are not; commit them first:\n${output}")
+endif()
+set(assets "${BUILD}/apps/dashboard/assets.cpp")
+if(EXISTS "${BUILD}/apps/dashboard/page/missing.txt")
+  file(STRINGS "${BUILD}/apps/dashboard/page/missing.txt" reason LIMIT_COUNT 1)
+  message(FATAL_ERROR "The tarball needs the dashboard's page, and the build in ${BUILD} has none: ${reason}")
+elseif(NOT EXISTS "${assets}")
+  message(FATAL_ERROR "The tarball needs the dashboard's page; build it first: cmake --build ${BUILD} --target dashboard_page")
+endif()
+
+include("${CMAKE_CURRENT_LIST_DIR}/version.cmake")
+set(root "lockstep-${LOCKSTEP_VERSION}")
+if(NOT OUTPUT)
+  set(OUTPUT "${source}/build/${root}.tar.gz")
+endif()
+git(archive --format=tar.gz "--output=${OUTPUT}" "--prefix=${root}/apps/dashboard/page/" "--add-file=${assets}" "--prefix=${root}/" HEAD)
+message(NOTICE "${OUTPUT}")

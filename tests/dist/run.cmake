@@ -1,0 +1,33 @@
+# The release tarball has the built page, and a build from it takes that one: where Node.js and npm are missing, too. It is only configured,
+# for LOCKSTEP_DASHBOARD=ON stops where there is no page. Variables: BUILD_DIR, SOURCE_DIR, CXX, GENERATOR.
+set(missing_file "${BUILD_DIR}/apps/dashboard/page/missing.txt")
+if(EXISTS "${missing_file}")
+  file(STRINGS "${missing_file}" reason LIMIT_COUNT 1)
+  message(NOTICE "skipped: the dashboard's page is not part of this build: ${reason}")
+  return()
+endif()
+if(NOT EXISTS "${SOURCE_DIR}/.git")
+  message(NOTICE "skipped: this is not a git checkout, and a tarball is made from one")
+  return()
+endif()
+
+set(scratch "${BUILD_DIR}/dist")
+file(REMOVE_RECURSE "${scratch}")
+file(MAKE_DIRECTORY "${scratch}")
+function(run)
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY "${scratch}" RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result STREQUAL "0")
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\n${output}\n-> ${result}")
+  endif()
+endfunction()
+
+run("${CMAKE_COMMAND}" "-DBUILD=${BUILD_DIR}" "-DOUTPUT=${scratch}/lockstep.tar.gz" -DALLOW_CHANGES=ON -P "${SOURCE_DIR}/cmake/dist.cmake")
+run("${CMAKE_COMMAND}" -E tar xzf lockstep.tar.gz)
+file(GLOB tree "${scratch}/lockstep-*/CMakeLists.txt")
+cmake_path(GET tree PARENT_PATH tree)
+run("${CMAKE_COMMAND}" -E compare_files "${BUILD_DIR}/apps/dashboard/assets.cpp" "${tree}/apps/dashboard/page/assets.cpp")
+run("${CMAKE_COMMAND}" -S "${tree}" -B "${scratch}/build" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX}" -DLOCKSTEP_DASHBOARD=ON
+  -DLOCKSTEP_NODE=/nonexistent/node -DLOCKSTEP_NPM=/nonexistent/npm -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF -DLOCKSTEP_EXAMPLES=OFF)
+run("${CMAKE_COMMAND}" --build "${scratch}/build" --target dashboard_page)
+file(REMOVE_RECURSE "${scratch}")

@@ -24,7 +24,7 @@ void add_barrier(CLI::App& command, context& all) {
     auto const what = std::make_shared<wishes>();
     add_name(command, what->name);
     command.add_option("ACTION", what->action, "`wait`, which may be left out")->type_name("")->check(CLI::IsMember({"wait"}));
-    command.add_option("-p,--parties", what->parties, "how many meet")->required()->type_name("N")->check(CLI::Range(std::int64_t{1}, std::int64_t{2000}));
+    command.add_option("-p,--parties", what->parties, "how many meet")->required()->type_name("N")->check(number_within(1, 2000));
     add_duration(command, "--ttl", what->ttl, "how soon the others hear that this machine died [30s]");
     what->wait.declare(command);
     command.callback([=, &all] {

@@ -101,12 +101,12 @@ void add_board(CLI::App& command, context& all) {
     };
     auto const add_member = [what](CLI::App& to) { to.add_option("MEMBER", what->member, "who")->required()->type_name(""); };
     auto const add_previous = [what](CLI::App& to) {
-        to.add_option("--previous", what->previous, "that of so many periods ago [0]")->type_name("N")->check(CLI::Range(0, 10'000));
+        to.add_option("--previous", what->previous, "that of so many periods ago [0]")->type_name("N")->check(number_within(0, 10'000));
     };
     auto const add_retention = [what](CLI::App& to) { add_duration(to, "--retention", what->retention, "the board of a period stays so long after its end [30d]"); };
     auto* const showing = add("top", "the best of it", [what, &all] { return top(all, *what); });
-    showing->add_option("--count", what->count, "so many [10]")->type_name("N")->check(CLI::Range(1, 1'000'000'000));
-    showing->add_option("--skip", what->skip, "but for so many before them [0]")->type_name("N")->check(CLI::Range(0, 1'000'000'000));
+    showing->add_option("--count", what->count, "so many [10]")->type_name("N")->check(number_within(1, 1'000'000'000));
+    showing->add_option("--skip", what->skip, "but for so many before them [0]")->type_name("N")->check(number_within(0, 1'000'000'000));
     add_previous(*showing);
     auto* const ranking = add("rank", "print the rank of a member, 1: the best; returns 1 if it is not on the board", [what, &all] { return rank(all, *what); });
     add_member(*ranking);

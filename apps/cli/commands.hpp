@@ -16,6 +16,7 @@ namespace lockstep::cli {
 class context;
 
 struct sub_command {
+    char const* area;  ///< its heading in --help; empty: not listed there
     char const* name;
     char const* about;
     void (*add)(CLI::App& command, context& all);

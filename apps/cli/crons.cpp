@@ -96,7 +96,7 @@ void job_words::declare_payload(CLI::App& to) {
 }
 
 void job_words::declare_options(CLI::App& to) {
-    to.add_option("--attempts", attempts, "how often it may be tried in all [3]")->type_name("N")->check(CLI::Range(1, 1'000'000));
+    to.add_option("--attempts", attempts, "how often it may be tried in all [3]")->type_name("N")->check(number_within(1, 1'000'000));
     add_duration(to, "--timeout", timeout, "a try that takes longer has failed");
     to.add_option("--key", key, "not while one of its type with this key waits or runs")->type_name("KEY");
     to.add_option("--tags", tags, "words by which `jobs ls --tag` finds it, with spaces between them")->type_name("TAGS");
@@ -132,7 +132,7 @@ void add_cron_actions(CLI::App& command, context& all, std::shared_ptr<job_words
         ->type_name("WORD")
         ->check(CLI::IsMember({"skip", "once", "all"}));
     add_duration(*putting, "--late", what->late, "a due time counts as missed when so much time has gone by [1m]");
-    putting->add_option("--priority", what->priority, "larger ones are run first [0]")->type_name("N")->check(CLI::Range(-1'000'000, 1'000'000));
+    putting->add_option("--priority", what->priority, "larger ones are run first [0]")->type_name("N")->check(number_within(-1'000'000, 1'000'000));
     what->declare_options(*putting);
 
     add("crons", "the schedules, with their next and last runs", list);

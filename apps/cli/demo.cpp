@@ -9,10 +9,26 @@
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <memory>
+#include <string>
 
 namespace lockstep::cli {
+namespace {
+
+/// How this program was called, where a shell takes that as it stands.
+std::string name_to_paste() {
+    std::string const name = program_invocation_name;
+    auto const is_plain = [](unsigned char letter) { return std::isalnum(letter) != 0 || std::strchr("/._-+", letter) != nullptr; };
+    return !name.empty() && std::all_of(name.begin(), name.end(), is_plain) ? name : "lockstep";
+}
+
+}  // namespace
 
 void add_demo(CLI::App& command, context& all) {
     struct options {
@@ -21,11 +37,12 @@ void add_demo(CLI::App& command, context& all) {
         unsigned seed = 0;
     };
     auto const how = std::make_shared<options>();
-    command.description("A private server and a dozen worker processes that contend for locks, permits and a barrier. Every few seconds one of\n"
-                        "them is killed, and you see who takes over, how soon, and with which fence. Ends by itself and leaves nothing behind.");
-    command.add_option("--seconds", how->seconds, "how long [60]")->type_name("N")->check(CLI::Range(1.0, 86'400.0));
-    command.add_flag("--no-dashboard", how->no_dashboard, "only in the terminal");
-    command.add_option("--seed", how->seed, "of who is killed")->type_name("N");
+    command.description("A private server and a dozen worker processes that compete for a lock, a semaphore, a readers-writer lock and a barrier.\n"
+                        "Every few seconds one of them is killed, and you see which one takes over, how soon, and with which fencing token.\n"
+                        "Ends by itself and leaves nothing behind.");
+    command.add_option("--seconds", how->seconds, "how long it runs [60]")->type_name("N")->check(number_within(1, 86'400));
+    command.add_flag("--no-dashboard", how->no_dashboard, "without the web page");
+    command.add_option("--seed", how->seed, "choose the same victims again")->type_name("N");
     command.callback([how, &all] {
         all.action = [how, &all] {
             return interruptible([&](std::stop_token stop) {
@@ -36,14 +53,17 @@ void add_demo(CLI::App& command, context& all) {
                                .open_dashboard = {}};
                 std::unique_ptr<hosted_dashboard> page;
                 if (!how->no_dashboard) {
-                    on.open_dashboard = [&page](std::string const& url) {
+                    on.open_dashboard = [&page, &all](std::string const& url) {
                         page = std::make_unique<hosted_dashboard>(url);
+                        if (page->address().empty())
+                            all.note(fmt::format("the dashboard's page is not part of this build: {}", hosted_dashboard::missing_reason()));
                         return page->address();
                     };
                 }
                 if (all.json) on.print_json = [&all](boost::json::object const& line) { all.print_json(line); };
                 demo::demo_options const what{.length = std::chrono::milliseconds{static_cast<std::int64_t>(how->seconds * 1'000)},
                                               .program = "/proc/self/exe",
+                                              .program_name = name_to_paste(),
                                               .seed = how->seed};
                 return demo::run_demo(what, on, stop) ? exit_code::ok : exit_code::internal;
             });

@@ -65,11 +65,11 @@ void add_elect(CLI::App& command, context& all) {
         "this again has it stand again. Without a command it leads until a signal ends it.");
     add_name(command, how->name, "the election; programs stand in it with lockstep::election");
     command.add_option("--id", how->id, "how others see this candidate [host-pid]")->type_name("ID");
-    command.add_option("--priority", how->priority, "0 to 1000; of those who stand the highest is next [0]")->type_name("N")->check(CLI::Range(0, 1000));
+    command.add_option("--priority", how->priority, "0 to 1000; of those who stand the highest is next [0]")->type_name("N")->check(number_within(0, 1000));
     wait->declare(command);
     command.add_option("-E,--conflict-exit-code", how->conflict_code, "return this where it was not elected in time [1]")
         ->type_name("CODE")
-        ->check(CLI::Range(0, 255));
+        ->check(number_within(0, 255));
     add_duration(command, "--ttl", how->ttl, "how long the seat is kept if this machine dies; it steps down after two thirds of that without the server [15s]");
     add_duration(command, "--kill-after", how->kill_after, "from SIGTERM to SIGKILL when the leadership is lost [5s, at most a third of --ttl]");
     command.add_flag("--yield", how->yield, "send SIGTERM to the command when somebody asks for the seat");

@@ -158,7 +158,7 @@ exit_code stats(context const& all, job_words const& what) {
 
 void add_place(CLI::App& to, job_words& what, char const* delay) {
     add_duration(to, "--delay", what.delay, delay);
-    to.add_option("--priority", what.priority, "larger ones are run first [0]")->type_name("N")->check(CLI::Range(-1'000'000, 1'000'000));
+    to.add_option("--priority", what.priority, "larger ones are run first [0]")->type_name("N")->check(number_within(-1'000'000, 1'000'000));
 }
 
 }  // namespace
@@ -183,7 +183,7 @@ void add_jobs(CLI::App& command, context& all) {
         ->check(CLI::IsMember({"waiting", "blocked", "running", "failed", "completed", "cancelled"}));
     listing->add_option("--tag", what->tag, "only those with this tag, in any state; the youngest first")->type_name("TAG");
     listing->add_option("--from", what->from, "pass over so many, of each type and state")->type_name("N")->check(CLI::NonNegativeNumber);
-    listing->add_option("--count", what->count, "show so many at most, of each type and state [100]")->type_name("N")->check(CLI::Range(1, 1000));
+    listing->add_option("--count", what->count, "show so many at most, of each type and state [100]")->type_name("N")->check(number_within(1, 1000));
     with_id(add("show", "all that is known of one", show));
 
     auto* const adding = add("enqueue", "schedule one, and print its id; its payload may come from standard input", enqueue);

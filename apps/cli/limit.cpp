@@ -58,14 +58,14 @@ void add_limit(CLI::App& command, context& all) {
     auto const what = std::make_shared<limit_words>();
     add_name(command, what->name, "the limiter; all who use it must say the same --limit, --per, --algorithm and --together");
     command.add_option("KEY", what->key, "whose limit: a user, an address")->required()->type_name("");
-    command.add_option("--limit", what->rule.limit, "so much")->required()->type_name("N")->check(CLI::Range(1, 1'000'000'000));
+    command.add_option("--limit", what->rule.limit, "so much")->required()->type_name("N")->check(number_within(1, 1'000'000'000));
     add_duration(command, "--per", what->per, "in this time [1s]");
     add_word(command, "--algorithm", what->rule.algorithm,
              {{"log", rate_algorithm::sliding_log}, {"window", rate_algorithm::sliding_window}, {"bucket", rate_algorithm::token_bucket}},
              "log (exact), window or bucket [log]");
-    command.add_option("--burst", what->rule.burst, "of a bucket: so much at once [--limit]")->type_name("N")->check(CLI::Range(1, 1'000'000'000));
+    command.add_option("--burst", what->rule.burst, "of a bucket: so much at once [--limit]")->type_name("N")->check(number_within(1, 1'000'000'000));
     command.add_flag("--together", what->rule.together, "its keys are kept together, if the programs that use it say so");
-    auto* const cost = command.add_option("--cost", what->cost, "this one counts so much [1]")->type_name("N")->check(CLI::Range(1, 1'000'000'000));
+    auto* const cost = command.add_option("--cost", what->cost, "this one counts so much [1]")->type_name("N")->check(number_within(1, 1'000'000'000));
     auto* const wait = add_duration(command, "-w,--wait", what->wait, "wait for its turn, so long at most");
     auto* const peek = command.add_flag("--peek", what->peek, "count nothing; print how much is left")->excludes(wait);
     command.add_flag("--reset", what->reset, "count nothing; forget what was counted for KEY")->excludes(wait, peek, cost);

@@ -1,5 +1,7 @@
 #include "cli/options.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <concepts>
 #include <utility>
@@ -7,7 +9,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr auto largest = 9'000'000'000'000'000L;  // fence or version, as the scripts have it
+constexpr auto largest_fence = 9'000'000'000'000'000L;  // fence or version, as the scripts have it
 
 bool read_number(std::string const& text, auto& into) {
     auto const* const last = text.data() + text.size();
@@ -30,6 +32,15 @@ CLI::Option* add_name(CLI::App& to, std::string& into, std::string const& about)
     return to.add_option("NAME", into, about)->required()->type_name("");
 }
 
+CLI::Validator number_within(std::int64_t smallest, std::int64_t largest) {
+    auto const check = [smallest, largest](std::string const& text) -> std::string {
+        double number = 0;
+        if (read_number(text, number) && number >= static_cast<double>(smallest) && number <= static_cast<double>(largest)) return {};
+        return fmt::format("must be {} to {}, not '{}'", smallest, largest, text);
+    };
+    return CLI::Validator{check, ""};
+}
+
 template <class Number>
 CLI::Option* add_number(CLI::App& to, std::string const& names, Number& into, std::string const& about) {
     auto const read = [&into, names](std::string const& text) {
@@ -44,12 +55,12 @@ template CLI::Option* add_number(CLI::App&, std::string const&, std::optional<st
 template CLI::Option* add_number(CLI::App&, std::string const&, double&, std::string const&);
 
 void write_terms::declare_version(CLI::App& to) {
-    to.add_option("--version", version, "only if this is its version; 0: only if there is none")->type_name("N")->check(CLI::Range(0L, largest));
+    to.add_option("--version", version, "only if this is its version; 0: only if there is none")->type_name("N")->check(number_within(0, largest_fence));
 }
 void write_terms::declare_fence(CLI::App& to) {
     to.add_option("--fence", fence, "refused if somebody with a larger fence has written, as LOCKSTEP_FENCE of `lockstep run`")
         ->type_name("N")
-        ->check(CLI::Range(0L, largest));
+        ->check(number_within(0, largest_fence));
 }
 
 void patience::declare(CLI::App& to) {

@@ -29,6 +29,9 @@ CLI::Option* add_name(CLI::App& to, std::string& into, std::string const& about 
 template <class Number>
 CLI::Option* add_number(CLI::App& to, std::string const& names, Number& into, std::string const& about);
 
+/// Accepts the numbers from `smallest` to `largest`; CLI11's own check words its refusal differently in each release.
+CLI::Validator number_within(std::int64_t smallest, std::int64_t largest);
+
 /// One of some words, each of which stands for something.
 template <class T>
 CLI::Option* add_word(CLI::App& to, std::string const& names, T& into, std::vector<std::pair<std::string, T>> words, std::string const& about) {

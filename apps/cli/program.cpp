@@ -4,6 +4,7 @@
 #include "cli/options.hpp"
 
 #include <lockstep/log.hpp>
+#include <lockstep/version.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,22 +12,41 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
+#include <utility>
 
 namespace lockstep::cli {
 namespace {
 
 constexpr char const* about =
-    "Locks, semaphores, events and barriers between programs and machines, on Redis or Valkey.\n"
+    "Distributed locks, leader election, queues, jobs and shared state for programs on one machine or many, on Redis or Valkey.\n"
     "Without --redis, LOCKSTEP_URL or REDIS_URL it uses a small server of your own on this machine.";
+
+constexpr std::string_view first_steps =
+    "Distributed locks, leader election, queues and jobs on Redis or Valkey.\n"
+    "\n"
+    "Start with these:\n"
+    "  lockstep demo                       processes compete, crash and take over\n"
+    "  lockstep run NAME -- ./backup.sh    run a command while holding the lock NAME\n"
+    "  lockstep ls                         list what is held, and by which process\n"
+    "  lockstep why NAME                   explain why NAME is not free\n"
+    "  lockstep dashboard                  the same and more in a browser\n"
+    "\n"
+    "Uses the server of LOCKSTEP_URL or REDIS_URL, else starts one of your own.\n"
+    "All commands and options: lockstep --help. Those of one: lockstep run --help.\n";
 
 constexpr char const* closing =
     "Exit codes: 0 done, 1 no (not obtained, not in time), 64 wrong usage, 69 no server, 70 a bug, 71 the system refused,\n"
     "75 lost, 76 the server's error, 77 not allowed, 78 unsuitable server; `run` passes on those of its command.\n"
     "See lockstep(1) for more.";
 
-/// Options with what they take, and nothing about ranges, variables and what excludes what: the text says what matters.
+/// Options with what they take, and nothing about ranges, variables and what excludes what: the text says what matters. Commands come first.
 class brief : public CLI::Formatter {
 public:
+    std::string make_help(CLI::App const* app, std::string name, CLI::AppFormatMode mode) const override {
+        return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) + make_subcommands(app, mode) +
+               make_groups(app, mode) + "\n" + make_footer(app);
+    }
     std::string make_option_opts(CLI::Option const* one) const override {
         auto name = one->get_type_name();
         name = name.substr(0, name.find(':'));
@@ -74,7 +94,7 @@ exit_code refuse(context const& all, CLI::App const& app, CLI::ParseError const&
 exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
     CLI::App app{about, "lockstep"};
     app.require_subcommand(0, 1);
-    app.set_version_flag("-V,--version", "lockstep " LOCKSTEP_VERSION);
+    app.set_version_flag("-V,--version", "lockstep " LOCKSTEP_VERSION_STRING);
     app.footer(closing);
     auto const form = std::make_shared<brief>();
     form->column_width(34);
@@ -83,9 +103,9 @@ exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
     for (auto const& one : sub_commands()) {
         auto* const made = app.add_subcommand(one.name, one.about);
         made->fallthrough();
-        if (*one.about == '\0') made->group("");  // not for people
         // What the others take is declared only when somebody looks: it would be a part of each start.
         if (arguments.end() != std::find(arguments.begin(), arguments.end(), one.name)) one.add(*made, all);
+        made->group(one.area);  // not earlier: its own sub-commands would inherit it
     }
     try {
         std::reverse(arguments.begin(), arguments.end());
@@ -100,8 +120,12 @@ exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
     }
     if (all.action) return all.action();
     auto const chosen = app.get_subcommands();
-    std::fputs((chosen.empty() ? app : *chosen.front()).help().c_str(), stderr);
-    return exit_code::usage;
+    if (chosen.empty()) {
+        all.print(first_steps);
+    } else {
+        std::fputs(chosen.front()->help().c_str(), stderr);
+    }
+    return exit_code::usage;  // as git has it: a script whose command came out empty must not go on as if it had run
 }
 
 /// Where standard input, output or error was closed (`<&-`), what is opened next would take its number, and what others read and write there would

@@ -142,7 +142,7 @@ void add_queue(CLI::App& command, context& all) {
     pushing->add_option("VALUE", what->values, "what to put there")->type_name("");
     pushing->add_flag("--lines", what->lines, "one value from each line of standard input");
     add_duration(*pushing, "--delay", what->delay, "nobody gets them before this time is over");
-    pushing->add_option("--priority", what->priority, "larger ones are taken first [0]")->type_name("N")->check(CLI::Range(-1'000'000, 1'000'000));
+    pushing->add_option("--priority", what->priority, "larger ones are taken first [0]")->type_name("N")->check(number_within(-1'000'000, 1'000'000));
     pushing->add_option("--key", what->key, "not if one with this key is there already")->type_name("KEY");
 
     auto* const popping = add("pop", "take one, print it, and be done with it; returns 1 if none came in time", [what, &all] { return pop(all, *what); });

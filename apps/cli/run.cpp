@@ -22,11 +22,11 @@ void add_run(CLI::App& command, context& all) {
     command.add_flag("-x,-e,--exclusive", how->exclusive, "share it with nobody, the default")->excludes(shared);
     command.add_option("-c,--permits", how->permits, "take one of N permits of a semaphore instead")
         ->type_name("N")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
+        ->check(number_within(1, 4096))
         ->excludes(shared);
     command.add_option("-E,--conflict-exit-code", how->conflict_code, "return this where the lock is not obtained [1]")
         ->type_name("CODE")
-        ->check(CLI::Range(0, 255));
+        ->check(number_within(0, 255));
     add_duration(command, "--ttl", how->ttl, "how long the server keeps the lock if this machine dies [30s]");
     add_duration(command, "--at-least", how->at_least, "hold it at least so long, even if the command ends sooner");
     add_duration(command, "--max-hold", how->max_hold, "stop the command and give the lock back after so long");

@@ -53,7 +53,7 @@ void add_sem(CLI::App& command, context& all) {
     command.require_subcommand(1);
     auto const wanted = std::make_shared<sem_options>();
     auto const number = [wanted](CLI::App& of) {
-        of.add_option("PERMITS", wanted->permits, "how many there are")->required()->type_name("")->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
+        of.add_option("PERMITS", wanted->permits, "how many there are")->required()->type_name("")->check(number_within(1, 1'000'000'000));
     };
 
     auto* const create = add_action(command, "create", "make it, or find it with the same number");

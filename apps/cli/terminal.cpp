@@ -26,14 +26,14 @@ glyph first_glyph(std::string_view text) {
     if (lead < 0x80) return {1, lead, true};
     std::size_t const length = lead >= 0xF0 && lead < 0xF5 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
     if (length == 0 || lead >= 0xF5 || text.size() < length) return {};
-    static constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
+    static constexpr std::array<std::uint32_t, 5> smallest_code{0, 0, 0x80, 0x800, 0x10000};
     std::uint32_t code = lead & (0xFFU >> (length + 1));
     for (std::size_t i = 1; i != length; ++i) {
         if ((byte(i) & 0xC0) != 0x80) return {};
         code = code << 6 | (byte(i) & 0x3F);
     }
     bool const surrogate = code >= 0xD800 && code <= 0xDFFF;
-    return {length, code, code >= least[length] && code <= 0x10FFFF && !surrogate};
+    return {length, code, code >= smallest_code[length] && code <= 0x10FFFF && !surrogate};
 }
 
 /// Controls, and marks that turn the direction of writing: a name must not make the rest of a line read as something else.

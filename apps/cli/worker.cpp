@@ -236,7 +236,7 @@ void add_worker(CLI::App& command, context& all) {
         ->required()
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    command.add_option("--concurrency", how->concurrency, "how many jobs at once [1]")->type_name("N")->check(CLI::Range(1, 1000));
+    command.add_option("--concurrency", how->concurrency, "how many jobs at once [1]")->type_name("N")->check(number_within(1, 1000));
     add_duration(command, "--lease", how->lease, "if this machine dies, its jobs are run elsewhere after this time [30s]");
     add_duration(command, "--grace", how->grace, "from SIGTERM to SIGKILL for the command of a job that was cancelled, lost, or took too long [5s, 9% of the lease at most]");
     command.add_flag("--no-crons", how->no_crons, "leave it to others to fire schedules");

@@ -2,6 +2,7 @@
 
 #include "cli/terminal.hpp"
 #include "demo/fleet.hpp"
+#include "demo/guide.hpp"
 #include "demo/screen.hpp"
 #include "demo/story.hpp"
 
@@ -22,17 +23,21 @@ using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
 std::vector<fleet::member> crew() {
-    return {{"ada", "ledger"},   {"bob", "ledger"},   {"cyd", "ledger"},   {"dan", "licence"},   {"eve", "licence"},   {"fay", "licence"},
-            {"gus", "round"},    {"hal", "round"},    {"ivy", "round"},    {"jon", "catalogue"}, {"kim", "catalogue"}, {"lea", "catalogue"}};
+    return {{"ada", "ledger"}, {"bob", "ledger"}, {"cyd", "ledger"}, {"dan", "licences"},  {"eve", "licences"},  {"fay", "licences"},
+            {"gus", "round"},  {"hal", "round"},  {"ivy", "round"},  {"jon", "catalogue"}, {"kim", "catalogue"}, {"lea", "catalogue"}};
 }
 
 class performance {
 public:
-    performance(demo_options const& how, stage const& on, std::string const& url, std::string dashboard)
-        : how_(how), on_(on), dashboard_(std::move(dashboard)), workers_(how.program, url, crew()),
+    performance(demo_options const& how, stage const& on, std::string const& url, web_page page, std::string_view address)
+        : how_(how), on_(on), page_(page), page_line_(page_line(page, address)), workers_(how.program, url, crew()),
           random_(how.seed != 0 ? how.seed : std::random_device{}()) {}
 
     bool run(std::stop_token const& stop) {
+        if (!on_.print_json && !on_.on_terminal) {
+            for (auto const& line : introduction_) on_.print(line + "\n");
+            on_.print(page_line_ + "\n" + stop_line(how_.length) + "\n\n");
+        }
         for (auto const& one : std::vector<fleet::member>{workers_.members()}) begin(one);
         auto next_kill = begun_ + how_.kill_every;
         while (!stop.stop_requested() && clock::now() < begun_ + how_.length) {
@@ -54,6 +59,7 @@ public:
             on_.print_json(what_.summary(length));
         } else {
             on_.print(what_.text(length));
+            on_.print(next_steps(how_.program_name, page_));
         }
         return what_.violations() == 0;
     }
@@ -99,7 +105,8 @@ private:
             auto const picture = draw(what_, workers_,
                                       {.elapsed = std::chrono::duration_cast<milliseconds>(now - begun_),
                                        .length = how_.length,
-                                       .dashboard = dashboard_,
+                                       .introduction = introduction_,
+                                       .page = page_line_,
                                        .columns = size.columns,
                                        .rows = size.rows,
                                        .coloured = on_.coloured},
@@ -122,9 +129,11 @@ private:
 
     demo_options const& how_;
     stage const& on_;
-    std::string dashboard_;
+    web_page page_;
+    std::string page_line_;
     story what_;
     fleet workers_;
+    std::vector<std::string> introduction_ = introduction(workers_.members().size(), how_.kill_every);
     std::mt19937 random_;
     clock::time_point begun_ = clock::now();
     clock::time_point drawn_{};
@@ -137,9 +146,10 @@ private:
 bool run_demo(demo_options const& how, stage const& on, std::stop_token stop) {
     embedded_server const server;
     auto const dashboard = on.open_dashboard ? on.open_dashboard(server.url()) : std::string{};
-    if (!dashboard.empty() && !on.print_json) on.print(fmt::format("The dashboard is at {}\n", dashboard));
     if (!dashboard.empty() && on.print_json) on.print_json({{"what", "dashboard"}, {"url", dashboard}});
-    return performance{how, on, server.url(), dashboard}.run(stop);
+    auto page = web_page::declined;
+    if (on.open_dashboard) page = dashboard.empty() ? web_page::not_built : web_page::served;
+    return performance{how, on, server.url(), page, dashboard}.run(stop);
 }
 
 }  // namespace lockstep::demo

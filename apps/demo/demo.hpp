@@ -1,7 +1,7 @@
 #pragma once
 
-// `lockstep demo`: a private server and a small fleet that contends for locks, permits and a barrier. Some of it is killed now and then, and
-// one sees who takes over, how soon and with which fence. Ends by itself and leaves nothing behind.
+// `lockstep demo`: a private server and a small fleet of processes that compete for locks, permits and a barrier. Every few seconds one of
+// them is killed, and people see which one takes over, how soon and with which fence. Ends by itself and leaves nothing behind.
 
 #include <boost/json/fwd.hpp>
 
@@ -15,7 +15,8 @@ namespace lockstep::demo {
 struct demo_options {
     std::chrono::milliseconds length{60'000};
     std::chrono::milliseconds kill_every{5'000};
-    std::string program;  ///< this one, for the workers
+    std::string program;       ///< this one, for the workers
+    std::string program_name;  ///< as people call it
     unsigned seed = 0;    ///< of who is killed; 0: chosen
 };
 
@@ -25,7 +26,7 @@ struct stage {
     std::function<void(std::string_view)> print;
     bool on_terminal = false;
     bool coloured = false;
-    /// Called with the server's URL when it runs; returns the dashboard's address. Empty: there is none.
+    /// Called with the server's URL when it runs; returns the dashboard's address, empty in a build without it. Not set: it is not wanted.
     std::function<std::string(std::string const&)> open_dashboard;
 };
 

@@ -45,15 +45,18 @@ std::string draw(story const& what, fleet const& who, scene const& how, story::c
     auto const part = how.length.count() == 0 ? 0 : static_cast<double>(how.elapsed.count()) / static_cast<double>(how.length.count());
     auto const running = std::count_if(who.members().begin(), who.members().end(), [](auto const& one) { return one.pid > 0; });
     add(fmt::format("lockstep demo   {} {:>3} s of {} s   Ctrl-C ends it", bar(part, 20), how.elapsed.count() / 1'000, how.length.count() / 1'000), style::bold);
-    add(fmt::format("{} of {} workers run, {} were killed, {} times what they held was taken over, {} violations", running, who.members().size(),
-                    what.kills(), what.takeovers().size(), what.violations()),
-        what.violations() == 0 ? style::dim : style::red);
-    if (!how.dashboard.empty()) add("dashboard: " + how.dashboard, style::cyan);
+    if (how.rows >= 20) {
+        for (auto const& line : how.introduction) add(line);
+    }
+    add(how.page, style::cyan);
     add("");
-    add(fmt::format("{:<11}{:<11}{:>8}  {:<26}{:<24}{}", "NAME", "KIND", "HOLDS", "HELD BY", "WAITING", "FENCE"), style::dim);
+    add(fmt::format("{} of {} workers running   killed: {}   takeovers: {}   violations: {}", running, who.members().size(), what.kills(),
+                    what.takeovers().size(), what.violations()),
+        what.violations() == 0 ? style::dim : style::red);
+    add(fmt::format("{:<11}{:<11}{:>8}  {:<15}{:<15}{}", "NAME", "KIND", "HOLDS", "HELD BY", "WAITING", "FENCING TOKEN"), style::dim);
     for (auto const& [name, where] : what.names()) {
         auto const count = where.kind == "barrier" ? where.meetings : where.acquisitions;
-        add(fmt::format("{:<11}{:<11}{:>8}  {:<26}{:<24}{}", name, where.kind, count, holders_of(where), waiting_of(where),
+        add(fmt::format("{:<11}{:<11}{:>8}  {:<15}{:<15}{}", name, where.kind, count, holders_of(where), waiting_of(where),
                         where.largest_fence == 0 ? std::string{"-"} : std::to_string(where.largest_fence)),
             where.holds.empty() && where.kind != "barrier" ? style::yellow : style::plain);
     }

@@ -8,12 +8,14 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace lockstep::demo {
 
 struct scene {
     std::chrono::milliseconds elapsed{0}, length{0};
-    std::string dashboard;  ///< its address; empty: none
+    std::vector<std::string> introduction;  ///< left out where the terminal has few rows
+    std::string page;                       ///< where the web page is
     std::size_t columns = 80, rows = 24;
     bool coloured = true;
 };

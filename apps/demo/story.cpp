@@ -33,6 +33,19 @@ milliseconds median(std::vector<milliseconds> times) {
     return times.empty() ? milliseconds{0} : times[times.size() / 2];
 }
 
+std::string rounded_seconds(milliseconds time) { return fmt::format("{:.1f} s", static_cast<double>(time.count()) / 1'000); }
+
+/// "the lock 'ledger'"
+std::string described(std::string_view kind, std::string_view name) {
+    return fmt::format("the {} '{}'", kind == "shared" ? "readers-writer lock" : kind, name);
+}
+
+std::string_view manner(std::string_view use) {
+    if (use == "permits") return "a permit of ";
+    if (use == "reader") return "as a reader ";
+    return use == "writer" ? "as the writer " : "";
+}
+
 }  // namespace
 
 void story::tell(clock::time_point at, std::string text, bool is_bad) {
@@ -67,12 +80,14 @@ bool story::said(std::string const& worker, std::string_view line) {
             turn->second.end = now;
             if (auto const next = std::next(turn); next != where.turns.end()) check(where, name, next);
         }
-        if (what == "lost") tell(now, fmt::format("{} lost '{}': {}", worker, name, word(object, "detail")), true);
+        if (what == "lost") tell(now, fmt::format("{} lost {}: {}", worker, described(where.kind, name), word(object, "detail")), true);
     } else if (what == "met") {
         ++where.meetings;
+        where.waiting.erase(worker);
     } else if (what == "broken") {
         ++where.broken;
-        tell(now, fmt::format("{}: the meeting at '{}' is broken, and it arrives again", worker, name), true);
+        where.waiting.erase(worker);
+        tell(now, fmt::format("{} finds the barrier '{}' broken, since a participant was killed, and arrives again", worker, name), true);
     } else if (what == "timed_out" || what == "cancelled") {
         where.waiting.erase(worker);
     }
@@ -102,7 +117,8 @@ void story::acquired(std::string const& worker, name_state& where, std::string c
                        std::chrono::duration_cast<milliseconds>(now - dead->second.at)};
     bereaved_.erase(dead);
     takeovers_.push_back(one);
-    tell(now, fmt::format("{} took '{}' over from {} after {} ms, fence {}", one.by, one.name, one.from, one.after.count(), one.fence));
+    tell(now, fmt::format("{} took over {} {} after {} was killed; fencing token {}", one.by, described(where.kind, one.name),
+                          rounded_seconds(one.after), one.from, one.fence));
 }
 
 void story::check(name_state const& where, std::string const& name, std::map<std::uint64_t, name_state::turn>::const_iterator which) {
@@ -113,30 +129,32 @@ void story::check(name_state const& where, std::string const& name, std::map<std
     tell(which->second.begin, fmt::format("VIOLATION: '{}' was had with fence {} before fence {} was given back", name, which->first, before.first), true);
 }
 
-void story::started(std::string const& worker, std::string const& role, clock::time_point now) {
-    tell(now, fmt::format("{} begins ({})", worker, role));
+void story::started(std::string const& worker, std::string const& object, clock::time_point now) {
+    tell(now, fmt::format("{} {}", worker, workers_.insert(worker).second ? fmt::format("started, and uses '{}'", object) : "was started again"));
 }
 
 void story::killed(std::string const& worker, clock::time_point now) {
     ++kills_;
-    auto const held = held_by(worker);
-    std::string what;
-    for (auto const& name : held) {
-        auto const& where = names_[name];
+    std::string held, awaited;
+    for (auto const& [name, where] : names_) {
         for (auto const& [id, one] : where.holds) {
             if (one.worker != worker) continue;
-            what += fmt::format("{}'{}', fence {}", what.empty() ? ", which held " : " and ", name, one.fence);
+            held += fmt::format("{}{}{}", held.empty() ? "" : " and ", manner(one.use), described(where.kind, name));
             // Permits and readers leave room for others, so nobody has to take over from them.
             if (one.use == "owner" || one.use == "writer") bereaved_[name] = {worker, one.fence, now};
         }
+        if (where.waiting.contains(worker)) awaited = described(where.kind, name);
     }
-    tell(now, fmt::format("SIGKILL to {}{}", worker, what), true);
+    std::string scene = " holding nothing";
+    if (!awaited.empty()) scene = fmt::format(" waiting for {}", awaited);
+    if (!held.empty()) scene = fmt::format(" holding {}: free within its ttl, {} s", held, ttl_ms / 1'000);
+    tell(now, fmt::format("{} was killed{}", worker, scene), true);
     forget(worker);
 }
 
 void story::failed(std::string const& worker, clock::time_point now) {
     ++failures_;
-    tell(now, fmt::format("{} ended by itself", worker), true);
+    tell(now, fmt::format("{} ended unexpectedly", worker), true);
     forget(worker);
 }
 
@@ -174,19 +192,21 @@ std::string story::text(milliseconds length) const {
     auto out = fmt::format("\nIn {:.0f} s:\n", static_cast<double>(length.count()) / 1'000);
     for (auto const& [name, where] : names_) {
         if (where.kind == "barrier") {
-            out += fmt::format("  {:<10} {} times somebody passed it, {} times it was broken by a death\n", name, where.meetings, where.broken);
+            out += fmt::format("  {:<10} {} arrivals passed it, {} found it broken by a killed worker\n", name, where.meetings, where.broken);
         } else {
-            out += fmt::format("  {:<10} held {} times\n", name, where.acquisitions);
+            out += fmt::format("  {:<10} acquired {} times\n", name, where.acquisitions);
         }
     }
     out += fmt::format("  {} workers were killed", kills_);
     if (!takeovers_.empty()) {
         std::vector<milliseconds> times;
         for (auto const& one : takeovers_) times.push_back(one.after);
-        out += fmt::format("; what they held was taken over {} times, after {} ms (median) and {} ms (longest): a lease lasts {} ms",
-                           times.size(), median(times).count(), std::max_element(times.begin(), times.end())->count(), ttl_ms);
+        out += fmt::format("; what they held was taken over {},\n  after {} (median), {} at most; the ttl is {} s",
+                           times.size() == 1 ? "once" : fmt::format("{} times", times.size()), rounded_seconds(median(times)),
+                           rounded_seconds(*std::max_element(times.begin(), times.end())), ttl_ms / 1'000);
     }
-    out += fmt::format("\n  {}\n", violations_ == 0 ? "Every fence was larger than those before it." : fmt::format("{} VIOLATIONS: see above.", violations_));
+    out += fmt::format("\n  {}\n", violations_ == 0 ? "No lock had two holders at once; every new fencing token was larger."
+                                                     : fmt::format("{} VIOLATIONS: see above.", violations_));
     return out;
 }
 

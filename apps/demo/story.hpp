@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,8 @@ public:
 
     /// A worker said a line. False: it was none of ours.
     bool said(std::string const& worker, std::string_view line);
-    void started(std::string const& worker, std::string const& role, clock::time_point now);
+    /// `object` is the name of what it uses.
+    void started(std::string const& worker, std::string const& object, clock::time_point now);
     void killed(std::string const& worker, clock::time_point now);
     /// Gone without having been killed.
     void failed(std::string const& worker, clock::time_point now);
@@ -81,6 +83,7 @@ private:
     /// Whoever has a larger fence came after the one before had let go.
     void check(name_state const& where, std::string const& name, std::map<std::uint64_t, name_state::turn>::const_iterator which);
 
+    std::set<std::string> workers_;  // that were ever started
     std::map<std::string, name_state> names_;
     std::map<std::string, bereaved> bereaved_;  // by name: who died with it
     std::vector<takeover> takeovers_;

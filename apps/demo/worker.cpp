@@ -84,7 +84,7 @@ private:
 
 int run_worker(worker_options const& how) {
     static std::map<std::string, void (worker::*)()> const roles{
-        {"ledger", &worker::ledger}, {"licence", &worker::licence}, {"catalogue", &worker::catalogue}, {"round", &worker::round}};
+        {"ledger", &worker::ledger}, {"licences", &worker::licence}, {"catalogue", &worker::catalogue}, {"round", &worker::round}};
     auto const role = roles.find(how.role);
     if (role == roles.end()) return 64;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // whatever ends the demo, no worker stays

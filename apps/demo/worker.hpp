@@ -10,7 +10,7 @@ namespace lockstep::demo {
 struct worker_options {
     std::string url;
     std::string name;  ///< who it is
-    std::string role;  ///< a word of `roles`
+    std::string role;  ///< the name of what it uses: ledger, licences, catalogue or round
 };
 
 /// What the fleet contends for. A killed holder is replaced by the others after this long at most, and a little.

@@ -38,7 +38,7 @@ protected:
     }
     static std::vector<std::string> actions_in(std::string const& text) {
         std::vector<std::string> found;
-        std::istringstream lines{text.substr(std::min(text.find("Subcommands:"), text.size()))};
+        std::istringstream lines{text};
         static std::regex const action{"^  ([a-z][-a-z]*) .*"};
         std::smatch match;
         for (std::string line; std::getline(lines, line);) {

@@ -144,7 +144,7 @@ TEST_F(cli_state, a_board_has_the_rules_that_are_asked_for) {
     expect_refused({"board", "top", "--previous", "1", "race"}, "race", "no periods");
     expect_refused({"board", "top", "--period", "year", "race"}, "'year'", "hour, day, week, month");
     expect_refused({"board", "top", "--order", "best", "race"}, "'best'", "highest, lowest");
-    expect_refused({"board", "top", "--count", "0", "race"}, "--count: Value 0", "1 to 1000000000");
+    expect_refused({"board", "top", "--count", "0", "race"}, "--count: must be 1 to 1000000000", "not '0'");
     auto const unlike = run({"board", "top", "--period", "week", "race"});
     EXPECT_EQ(unlike.code, 76);
     EXPECT_THAT(unlike.text, HasSubstr("must say the same options"));
@@ -212,7 +212,7 @@ TEST_F(cli_state, erases_a_value_only_with_a_fence_that_fits) {
     EXPECT_EQ(run({"value", "erase", "--fence", "11", "v"}).code, 0);
     EXPECT_FALSE(value.get());
     EXPECT_EQ(run({"value", "set", "--fence", "10", "v", "late"}).code, 75) << "it is remembered";
-    expect_refused({"value", "erase", "--fence", "x", "v"}, "--fence: Value x", "0 to 9000000000000000");
+    expect_refused({"value", "erase", "--fence", "x", "v"}, "--fence: must be 0 to 9000000000000000", "not 'x'");
 }
 
 }  // namespace

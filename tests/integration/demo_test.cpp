@@ -18,9 +18,19 @@ using namespace std::chrono_literals;
 class demo : public testing::Test {
 protected:
     child_process start(std::vector<std::string> more) {
-        std::vector<std::string> words{program_path("lockstep"), "demo", "--no-dashboard", "--json"};
+        more.insert(more.begin(), "--json");
+        return start_as_text(more);
+    }
+    child_process start_as_text(std::vector<std::string> const& more) {
+        std::vector<std::string> words{program_path("lockstep"), "demo", "--no-dashboard"};
         words.insert(words.end(), more.begin(), more.end());
         return child_process{words, {.environment = {{"TMPDIR", folder.path().string()}}}};
+    }
+    // What it still writes, until it ends.
+    static std::string rest_of(child_process& running) {
+        std::string text;
+        while (auto const line = running.read_line(60s)) text += *line + "\n";
+        return text;
     }
     // All lines, up to the last one, which is the summary.
     boost::json::object summary_of(child_process& running) {
@@ -72,6 +82,36 @@ TEST_F(demo, ends_at_once_and_in_order_when_it_is_told_to) {
     ASSERT_TRUE(end);
     EXPECT_EQ(end->code, 0);
     EXPECT_TRUE(eventually([&] { return relatives() == 0; }));
+}
+
+TEST_F(demo, says_at_first_what_it_shows_and_at_the_end_what_to_try_next) {
+    auto running = start_as_text({"--seconds", "2"});
+    auto const text = rest_of(running);
+    auto const end = running.wait(20s);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->code, 0);
+    auto const introduction = text.find("Distributed locks at work");
+    auto const page = text.find("\nWeb page: ");
+    auto const way_out = text.find("Ctrl-C ends it sooner");
+    auto const first_event = text.find(" started, and uses ");
+    auto const result = text.find("No lock had two holders at once;");
+    auto const advice = text.find("\nTry it yourself:\n  " + program_path("lockstep") + " run report -- sleep 30");
+    EXPECT_EQ(introduction, 0U) << text;
+    ASSERT_NE(advice, std::string::npos) << text;
+    EXPECT_LT(page, way_out) << text;
+    EXPECT_LT(way_out, first_event) << text;
+    EXPECT_LT(first_event, result) << text;
+    EXPECT_LT(result, advice) << text;
+}
+
+TEST_F(demo, says_what_to_try_next_when_it_is_interrupted_too) {
+    auto running = start_as_text({"--seconds", "600"});
+    ASSERT_TRUE(running.read_line(60s));
+    running.kill(SIGINT);
+    EXPECT_NE(rest_of(running).find("\nTry it yourself:\n"), std::string::npos);
+    auto const end = running.wait(20s);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->code, 0);
 }
 
 TEST_F(demo, takes_its_workers_along_when_it_is_killed) {

@@ -1,12 +1,21 @@
 // The small parts of the `lockstep` program.
 
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
 #include "cli/duration.hpp"
+#include "cli/hosted_dashboard.hpp"
+#include "cli/program.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
 
 namespace lockstep::cli {
 namespace {
@@ -40,6 +49,19 @@ TEST(cli_duration, shows_times_shortly) {
     EXPECT_EQ(show(76h), "3d 4h");
 }
 
+TEST(cli_dashboard, explains_why_a_build_has_no_page_and_what_to_do) {
+    EXPECT_NO_THROW(require_page(""));
+    try {
+        require_page("npm could not install the packages (ECONNREFUSED)");
+        FAIL() << "it went on";
+    } catch (failure const& explained) {
+        EXPECT_EQ(explained.code, exit_code::usage);
+        EXPECT_EQ(explained.message, "this program was built without the dashboard's page: npm could not install the packages (ECONNREFUSED)");
+        EXPECT_NE(explained.hint.find("build again"), std::string::npos);
+        EXPECT_NE(explained.hint.find("lockstep top"), std::string::npos);
+    }
+}
+
 TEST(cli_terminal, lets_nothing_through_that_a_terminal_obeys) {
     EXPECT_EQ(printable("plain, \u00e4 and \u4e2d"), "plain, \u00e4 and \u4e2d");
     EXPECT_EQ(printable("\033[31m\n\x7f"), "\\x1B[31m\\x0A\\x7F");
@@ -61,6 +83,61 @@ TEST(cli_table, aligns_columns_and_cuts_those_that_give) {
     shown.add({"a very long name of a lock", "22"});
     EXPECT_EQ(shown.text(false), "NAME                         N\nshort                        1\na very long name of a lock  22\n");
     EXPECT_EQ(shown.text(false, 14), "NAME         N\nshort        1\na very lo\u2026  22\n");
+}
+
+// The standard output of `lockstep` with these arguments, which ends with this code and writes no error.
+std::string output_of(std::vector<char const*> arguments, exit_code expected) {
+    arguments.insert(arguments.begin(), "lockstep");
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    auto const code = run_program(static_cast<int>(arguments.size()), arguments.data());
+    std::fflush(stdout);
+    EXPECT_EQ(code, expected);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    return testing::internal::GetCapturedStdout();
+}
+
+bool is_command(std::string const& word) {
+    auto const all = sub_commands();
+    return std::any_of(all.begin(), all.end(), [&](sub_command const& command) { return word == command.name; });
+}
+
+TEST(cli_program, shows_five_commands_that_exist_when_called_without_arguments) {
+    std::istringstream lines{output_of({}, exit_code::usage)};
+    std::set<std::string> shown;
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+        text += line + "\n";
+        EXPECT_LE(line.size(), 80U) << line;
+        std::istringstream words{line};
+        std::string program, command;
+        if (!line.starts_with("  ") || !(words >> program >> command)) continue;
+        EXPECT_EQ(program, "lockstep") << line;
+        EXPECT_TRUE(is_command(command)) << line;
+        shown.insert(command);
+    }
+    EXPECT_EQ(shown.size(), 5U) << text;
+    EXPECT_NE(text.find("lockstep --help"), std::string::npos) << "where all the others are";
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 14) << "a few lines, not the whole help";
+}
+
+TEST(cli_program, lists_every_command_under_its_area_in_the_help) {
+    std::istringstream lines{output_of({"--help"}, exit_code::ok)};
+    std::string heading;
+    std::set<std::string> listed, headings;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.ends_with(':') && !line.starts_with(' ')) heading = line;
+        if (line.size() < 3 || !line.starts_with("  ") || line[2] < 'a' || line[2] > 'z') continue;
+        std::string name;
+        std::istringstream{line} >> name;
+        EXPECT_TRUE(is_command(name)) << line;
+        EXPECT_TRUE(listed.insert(name).second) << name << " twice";
+        headings.insert(heading);
+    }
+    EXPECT_EQ(listed.size() + 1, sub_commands().size()) << "all but demo-worker, which only the demo starts";
+    EXPECT_FALSE(listed.contains("demo-worker"));
+    EXPECT_GE(headings.size(), 5U);
+    EXPECT_FALSE(headings.contains("Subcommands:")) << "each command has an area";
 }
 
 }  // namespace

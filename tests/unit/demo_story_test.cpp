@@ -1,8 +1,14 @@
 // The demo's judge on lines that were made up: it must see what is wrong, in whatever order they come.
+#include "demo/guide.hpp"
 #include "demo/story.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -68,6 +74,64 @@ TEST(demo_story, tells_who_took_over_from_the_dead_and_after_how_long) {
 TEST(demo_story, ignores_what_is_no_line_of_a_worker) {
     story what;
     for (auto const* const text : {"", "hello", "12", "12 ", "12 {}", "12 []", "x {\"what\":\"acquired\",\"name\":\"x\"}"}) EXPECT_FALSE(what.said("ada", text)) << text;
+}
+
+TEST(demo_story, explains_in_plain_english_what_a_kill_means) {
+    story told;
+    told.started("ada", "x", at(0));
+    told.started("bob", "x", at(0));
+    told.said("bob", line(5, "queued", 0));
+    told.said("ada", line(10, "acquired", 6));
+    told.killed("ada", at(100));
+    told.said("bob", line(2'050, "acquired", 9));
+    told.killed("bob", at(2'060));
+    told.started("ada", "x", at(3'000));
+    std::vector<std::string> texts;
+    for (auto const& event : told.events()) texts.push_back(event.text);
+    EXPECT_THAT(texts, testing::ElementsAre("ada started, and uses 'x'", "bob started, and uses 'x'",
+                                            "ada was killed holding the lock 'x': free within its ttl, 2 s",
+                                            "bob took over the lock 'x' 1.9 s after ada was killed; fencing token 9",
+                                            "bob was killed holding the lock 'x': free within its ttl, 2 s", "ada was started again"));
+}
+
+TEST(demo_story, says_that_a_killed_worker_waited_or_held_nothing) {
+    story told;
+    told.said("ada", line(10, "queued", 0));
+    told.killed("ada", at(20));
+    told.killed("bob", at(30));
+    EXPECT_EQ(told.events().at(0).text, "ada was killed waiting for the lock 'x'");
+    EXPECT_EQ(told.events().at(1).text, "bob was killed holding nothing");
+}
+
+TEST(demo_story, forgets_that_a_worker_waits_at_a_barrier_that_it_has_passed_or_found_broken) {
+    auto const at_barrier = [](int ms, std::string const& what) {
+        return fmt::format(R"({}000000 {{"what":"{}","kind":"barrier","name":"round"}})", ms, what);
+    };
+    story told;
+    for (auto const* const result : {"met", "broken"}) {
+        told.said("ada", at_barrier(1, "queued"));
+        EXPECT_EQ(told.names().at("round").waiting.size(), 1U);
+        told.said("ada", at_barrier(2, result));
+        EXPECT_TRUE(told.names().at("round").waiting.empty()) << result;
+    }
+}
+
+TEST(demo_guide, introduces_the_demo_in_lines_that_fit_a_terminal) {
+    using namespace lockstep::demo;
+    for (auto const& text : introduction(12, std::chrono::seconds{5})) EXPECT_LE(text.size(), 80U) << text;
+    EXPECT_EQ(page_line(web_page::served, "http://127.0.0.1:7717/"), "Web page: http://127.0.0.1:7717/");
+    EXPECT_THAT(page_line(web_page::not_built, ""), testing::HasSubstr("built without it"));
+    EXPECT_THAT(page_line(web_page::declined, ""), testing::HasSubstr("--no-dashboard"));
+}
+
+TEST(demo_guide, ends_with_commands_that_can_be_pasted) {
+    auto const text = lockstep::demo::next_steps("./bin/lockstep", lockstep::demo::web_page::served);
+    for (auto const* const command : {"run report -- sleep 30 ", "ls ", "why report ", "dashboard "})
+        EXPECT_THAT(text, testing::HasSubstr(std::string{"\n  ./bin/lockstep "} + command));
+    auto const without_page = lockstep::demo::next_steps("build/release/bin/lockstep", lockstep::demo::web_page::not_built);
+    EXPECT_THAT(without_page, testing::Not(testing::HasSubstr("dashboard")));
+    std::istringstream lines{without_page};
+    for (std::string written; std::getline(lines, written);) EXPECT_LE(written.size(), 80U) << written;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@ _lockstep_options() { # of a sub-command, with the common ones
 }
 
 _lockstep_actions() { # the sub-commands of what was typed so far
-    "$@" --help 2>/dev/null | sed -n '/^Subcommands:/,/^[^ ]/s/^  \([a-z][-a-z]*\).*/\1/p'
+    "$@" --help 2>/dev/null | sed -n 's/^  \([a-z][-a-z]*\).*/\1/p'
 }
 
 _lockstep_command() { # what stands behind --, from this word on

@@ -1,0 +1,28 @@
+#pragma once
+
+// What the demo tells before and after its story: what it shows, where its web page is, how to stop it, and what to try next.
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::demo {
+
+enum class web_page {
+    served,
+    declined,   ///< --no-dashboard
+    not_built,  ///< this program was built without it
+};
+
+/// Lines of 80 columns at most.
+std::vector<std::string> introduction(std::size_t workers, std::chrono::milliseconds kill_every);
+/// Where the web page is, or why there is none.
+std::string page_line(web_page page, std::string_view address);
+std::string stop_line(std::chrono::milliseconds length);
+
+/// Commands that can be pasted; `program` is how this one was called.
+std::string next_steps(std::string_view program, web_page page);
+
+}  // namespace lockstep::demo

@@ -1,54 +1,81 @@
 # Thin: every target is a line or two of cmake, ctest or a tool. `make` alone lists them.
-# JOBS compilers at once; TESTS, more of them, for many of them mostly wait.
+# JOBS compilers at once; TESTS, many more of them, because most of a test is waiting.
 JOBS   ?= $(shell nproc)
-TESTS  ?= $(shell expr $(JOBS) \* 3 / 2)
+TESTS  ?= $(shell expr $(JOBS) \* 3)
+TESTS_SANITIZED ?= $(shell expr $(JOBS) \* 2)
 PREFIX ?= /usr/local
 FOLDERS = $(wildcard include src apps tests bench examples)
+export NINJA_STATUS = [%f/%t %es] # steps done and in all, seconds
 
-.PHONY: help setup build run test check test-sanitize bench install format tidy clean
+.PHONY: help build run test check check-all test-sanitize examples bench install dist format tidy lint-tools clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
 
-setup: ## install what is missing (apt-get)
-	@tools/setup
-
-build: setup ## the release build: library and all programs, in build/release/bin
+build: ## the library and the command, in build/release; installs what that needs (apt-get)
+	@tools/setup run
 	@cmake --preset release --log-level=NOTICE
 	@cmake --build --preset release -j $(JOBS)
+	@cmake -DBUILD=build/release -P cmake/page_notice.cmake
 
 run: build ## build, then run the demo: a fleet that contends, the dashboard, and what happens when some of it dies
 	@build/release/bin/lockstep demo
 
-test: build ## everything: release build, all tests, 30 s of fuzzing
-	@ctest --preset release -j $(TESTS)
+test: ## everything: builds in build/test and runs all tests, with 30 s of fuzzing
+	@tools/setup test
+	@cmake --preset test --log-level=NOTICE
+	@cmake --build --preset test -j $(JOBS)
+	@ctest --preset test -j $(TESTS)
 
-check: setup ## the inner loop: dev build, unit and quick integration tests
+check: ## the inner loop: dev build, unit and quick integration tests
+	@tools/setup test
 	@cmake --preset dev --log-level=NOTICE
 	@cmake --build --preset dev -j $(JOBS)
 	@ctest --preset dev -j $(TESTS) -L '^(unit|integration)$$'
 
-test-sanitize: setup ## all tests under ASan and UBSan, then under TSan
+test-sanitize: ## all tests under ASan and UBSan, then under TSan
+	@tools/setup test
 	@for preset in asan tsan; do \
 	    cmake --preset $$preset --log-level=NOTICE && cmake --build --preset $$preset -j $(JOBS) && \
-	    ctest --preset $$preset -j $(TESTS) || exit 1; \
+	    ctest --preset $$preset -j $(TESTS_SANITIZED) || exit 1; \
 	done
 
-bench: build ## run every bench (BENCH_ARGS=--quick for a short one)
+examples: ## the programs in examples/, in build/release/bin
+	@tools/setup run
+	@cmake --preset release -DLOCKSTEP_EXAMPLES=ON --log-level=NOTICE
+	@cmake --build --preset release -j $(JOBS)
+
+bench: ## build and run every bench (BENCH_ARGS=--quick for a short one)
+	@tools/setup bench
+	@cmake --preset release -DLOCKSTEP_BENCH=ON --log-level=NOTICE
+	@cmake --build --preset release -j $(JOBS)
 	@set -e; for program in build/release/bin/bench_*; do $$program $(BENCH_ARGS); done
 
 install: build ## install to PREFIX (default /usr/local), under DESTDIR if set
 	@cmake --install build/release --prefix '$(PREFIX)'
 
-format: ## clang-format all sources in place
-	@tools/setup lint
-	@find $(FOLDERS) -name '*.hpp' -o -name '*.cpp' | xargs clang-format -i
+dist: ## the release tarball, with the dashboard's page: build/lockstep-VERSION.tar.gz
+	@tools/setup run
+	@cmake --preset release --log-level=NOTICE
+	@cmake --build --preset release --target dashboard_page
+	@cmake -DBUILD=build/release -P cmake/dist.cmake
 
-tidy: ## clang-tidy over the library
+check-all: ## the whole matrix: compilers, sanitizers, servers, systems; hours (CELLS="asan tsan" for some)
+	@tools/setup check-all
+	@JOBS=$(JOBS) TESTS=$(TESTS) tools/check-all $(CELLS)
+
+# Clang's tools of version 19, as installed; else those without a number.
+CLANG = $(if $(shell command -v clang-tidy-19),-19)
+lint-tools:
 	@tools/setup lint
-	@cmake --preset tidy --log-level=NOTICE
+
+format: lint-tools ## clang-format all sources in place
+	@find $(FOLDERS) -name '*.hpp' -o -name '*.cpp' | xargs clang-format$(CLANG) -i
+
+tidy: lint-tools ## clang-tidy over the library, the command and the examples; any finding fails
+	@cmake --preset tidy --log-level=NOTICE -DCMAKE_CXX_COMPILER=clang++$(CLANG)
 	@cmake --build build/tidy --target lockstep_scripts
-	@run-clang-tidy -quiet -p build/tidy -j $(JOBS) '/(src|examples|apps)/.*\.cpp$$'
+	@run-clang-tidy$(CLANG) -quiet -p build/tidy -j $(JOBS) '/(src|examples|apps)/.*\.cpp$$'
 
 clean: ## remove build/
 	@rm -rf build

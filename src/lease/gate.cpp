@@ -4,6 +4,7 @@
 #include "core/core.hpp"
 #include "lease/hub.hpp"
 #include "lease/pause.hpp"
+#include "lease/session_pool.hpp"
 #include "redis/command.hpp"
 #include "redis/slot.hpp"
 
@@ -259,9 +260,10 @@ void require_blocking(gate const& at) {
 }
 
 task<gate_answer> count_once(std::shared_ptr<gate> at, scripts::script const& script, std::string rules, std::int64_t n) {
-    auto const until = at->owner()->deadline({});
+    auto const limit = at->owner()->deadline({});
     pause turn{at->owner(), 0ms};
     co_await turn;
+    auto const until = std::min(limit, at->owner()->home().now() + longest_try);
     auto session = at->home().sessions().borrow();
     while (true) {
         auto const latest = at->latest(until);

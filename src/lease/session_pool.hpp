@@ -3,12 +3,16 @@
 // Who counts something once carries a session and a sequence that grows (src/scripts/include/once.lua). Calls of one session follow one
 // another, so concurrent calls need one each; a session serves call after call, so that the server has to remember few. In turns.
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace lockstep::engine {
+
+/// A call that counts once is sent again for so long at most. Then it may run 5 s later, and the server remembers its session for a minute.
+inline constexpr std::chrono::milliseconds longest_try{55'000};
 
 struct session {
     std::string id;

@@ -6,6 +6,7 @@
 #include "lease/hub.hpp"
 #include "lease/pause.hpp"
 #include "lease/room.hpp"
+#include "lease/session_pool.hpp"
 #include "lease/waiter.hpp"
 #include "redis/command.hpp"
 #include "scripts/all.hpp"
@@ -147,9 +148,10 @@ task<reply> run_change_once(std::shared_ptr<target const> what, scripts::script 
 }
 
 task<reply> run_add_once(std::shared_ptr<target const> what, std::int64_t amount) {
-    auto const until = what->where->owner()->deadline({});
+    auto const limit = what->where->owner()->deadline({});
     pause turn{what->where->owner(), milliseconds{0}};
     co_await turn;
+    auto const until = std::min(limit, what->where->owner()->home().now() + longest_try);
     auto& sessions = what->where->home().sessions();
     auto session = sessions.borrow();
     std::vector<std::string> words{std::to_string(amount), session.id, std::to_string(session.sequence), what->rules};

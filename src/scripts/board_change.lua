@@ -24,7 +24,7 @@ local from, ends, sign, what, member, score = whole(ARGV[5], 0, 1e15), whole(ARG
 if not (from and ends and (sign == 1 or sign == -1) and score and score == score and math.abs(score) < math.huge and member ~= '') then
     return refuse('from_ms, until_ms: times, sign: -1 or 1, member: not empty, score: a number')
 end
-local was = call('HMGET', key, 'v', 'a' .. session, 'rf', 'rl', 'm' .. member, 'n')
+local was = call('HMGET', key, 'v', 'a' .. session, 'rf', 'rl', 'm' .. member, 'n', 'rt')
 --#include state_hash
 local set, del = {}, {}
 --#include once
@@ -55,7 +55,7 @@ if earlier and what ~= 'remove' then
 elseif earlier then
     del[1] = 'm' .. member
 end
-remember(was[2], was[3], was[4], '1')
+remember(was[2], was[3], was[4], was[7], '1')
 local span = ends > 0 and ends - now + retention
 write(span)
 if what ~= 'remove' then call('ZADD', board, string.format('%.17g', sign * new), fresh) end

@@ -33,7 +33,7 @@ end
 
 local changed = false
 if sequence > 0 and not has_counted(was[12]) then
-    remember(was[12], was[10], was[11])
+    remember(was[12], was[10], was[11], was[23])
     if not was[1] then
         -- Forgotten since: it goes on under the version that its users know.
         version = counted_at

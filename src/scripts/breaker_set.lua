@@ -18,7 +18,7 @@ end
 --#include once
 if has_counted(was[12]) then return {state, version, now, wait()} end
 if now > deadline then return {'late', 0, now} end
-remember(was[12], was[10], was[11])
+remember(was[12], was[10], was[11], was[23])
 go(ARGV[5], span_ms)
 commit()
 tell()

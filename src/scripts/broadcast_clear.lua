@@ -14,13 +14,13 @@ local sequence, deadline = whole(ARGV[2], 1, 1e15), whole(ARGV[3], 0, 1e15)
 if not (sequence and deadline and string.find(session, '^%S+$')) then
     return refuse('session: no spaces, sequence: at least 1, deadline_ms: a time')
 end
-local was = call('HMGET', key, 'v', 'g', 'a' .. session, 'rf', 'rl')
+local was = call('HMGET', key, 'v', 'g', 'a' .. session, 'rf', 'rl', 'rt')
 --#include gate_state
 local set, del = {'v', format}, {'s'}
 --#include once
 if not has_counted(was[3]) then
     if now > deadline then return {'late', now} end
-    remember(was[3], was[4], was[5])
+    remember(was[3], was[4], was[5], was[6])
     change(set, del)
 end
 return {'cleared', tonumber(was[2] or 0), now}

@@ -18,9 +18,9 @@ local key, format, session, rules = KEYS[1], 'counter 1', ARGV[1], ARGV[4]
 local what, number, ttl = ARGV[5], ARGV[6], whole(ARGV[8], 0, 1e12)
 if not (ttl and string.find(number, '^-?%d+$') and string.find(ARGV[7], '^-?%d+$')) then return refuse('number, expected: integers, ttl_ms: 0 to 10^12') end
 if what ~= 'add' and what ~= 'set' and what ~= 'exchange' then return refuse('what: add, set or exchange') end
-local was = call('HMGET', key, 'v', 'n', 'a' .. session, 'rf', 'rl', 'e')
+local was = call('HMGET', key, 'v', 'n', 'a' .. session, 'rf', 'rl', 'rt', 'e')
 --#include state_hash
-local ended = was[6] and tonumber(was[6]) <= now
+local ended = was[7] and tonumber(was[7]) <= now
 local set, del, before = {}, {}, not ended and was[2] or '0'
 --#include once
 --#include state_write
@@ -44,9 +44,9 @@ end
 set = {'v', format, 'n', after}
 if ttl > 0 then
     set[5], set[6] = 'e', string.format('%.0f', now + ttl)
-elseif was[6] then
+elseif was[7] then
     del[1] = 'e'
 end
-remember(was[3], was[4], was[5], before .. ' ' .. after)
+remember(was[3], was[4], was[5], was[6], before .. ' ' .. after)
 write(ttl > 0 and math.max(ttl, retention))
 return {'changed', 0, now, before, after}

@@ -15,7 +15,7 @@ local n, sequence, deadline = whole(ARGV[1], 1, 1e12), whole(ARGV[3], 1, 1e15), 
 if not (n and sequence and deadline and string.find(session, '^%S+$')) then
     return refuse('n, sequence: at least 1, session: no spaces, deadline_ms: a time')
 end
-local was = call('HMGET', key, 'v', 'l', 'a' .. session, 'rf', 'rl')
+local was = call('HMGET', key, 'v', 'l', 'a' .. session, 'rf', 'rl', 'rt')
 --#include gate_state
 if not was[1] then return {'absent', now} end
 local left = tonumber(was[2])
@@ -25,7 +25,7 @@ local set, del = {'l', left - n}, {}
 if has_counted(was[3]) then return {'counted', left, now} end
 if now > deadline then return {'late', now} end
 if n > left then return refuse('it can be counted down by ' .. left .. ' at most, not by ' .. ARGV[1]) end
-remember(was[3], was[4], was[5])
+remember(was[3], was[4], was[5], was[6])
 change(set, del)
 if n == left then tell_all() end
 return {'counted', left - n, now}

@@ -22,7 +22,7 @@ local ttl, fence, what = whole(ARGV[5], 0, 1e12), whole(ARGV[6], 0, 9e15), ARGV[
 if not (ttl and fence and (what == 'clear' or what == 'change') and (#ARGV - 7) % 4 == 0) then
     return refuse('ttl_ms: 0 to 10^12, fence: 0 to 9*10^15, what: clear, or change and four words for each field')
 end
-local was = call('HMGET', key, 'v', 'n', 'f', 'a' .. session, 'rf', 'rl')
+local was = call('HMGET', key, 'v', 'n', 'f', 'a' .. session, 'rf', 'rl', 'rt')
 --#include state_hash
 local set, del = {}, {}
 --#include once
@@ -48,7 +48,7 @@ local version = math.max(last + 1, us)
 local number = string.format('%.0f', version)
 set = {'v', format, 'n', number}
 if fence > 0 then set[#set + 1], set[#set + 2] = 'f', string.format('%.0f', fence) end
-remember(was[4], was[5], was[6], number .. ' ' .. before)
+remember(was[4], was[5], was[6], was[7], number .. ' ' .. before)
 write(ttl > 0 and ttl + retention)
 for _, i in ipairs(sets) do call('HSET', map, ARGV[i + 1], number .. ' ' .. ARGV[i + 3]) end
 for _, field in ipairs(fields) do call('HDEL', map, field) end

@@ -22,7 +22,7 @@ if now > (tonumber(ARGV[5]) or now) then return {'late', now} end
 --#include pool_holds
 --#include pool_pass_on
 --#include once
-local known = call('HMGET', key, 'a' .. session, 'rf', 'rl')
+local known = call('HMGET', key, 'a' .. session, 'rf', 'rl', 'rt')
 if has_counted(known[1]) then return {'added', now, '?'} end
 remember(unpack(known))
 count, need = (count or 0) + amount, now

@@ -24,7 +24,7 @@ local is_set = ARGV[5] == 'set'
 if not (ttl and fence and (expected or ARGV[8] == '') and (is_set or ARGV[5] == 'erase')) then
     return refuse('what: set or erase, ttl_ms: 0 to 10^12, expected and fence: 0 to 9*10^15')
 end
-local was = call('HMGET', key, 'v', 'n', 'e', 'f', 'a' .. session, 'rf', 'rl')
+local was = call('HMGET', key, 'v', 'n', 'e', 'f', 'a' .. session, 'rf', 'rl', 'rt')
 --#include state_hash
 local set, del = {}, {}
 --#include once
@@ -54,7 +54,7 @@ if is_set and ttl > 0 then
 elseif was[3] then
     del[#del + 1] = 'e'
 end
-remember(was[5], was[6], was[7], number .. (there and ' 1' or ' 0'))
+remember(was[5], was[6], was[7], was[8], number .. (there and ' 1' or ' 0'))
 -- Bytes can't go before the hash does: with a ttl they stay for long only where there is a fence to remember.
 local for_long = not is_set or fence > 0 or was[4]
 write((not is_set or ttl > 0) and (is_set and ttl or 0) + (for_long and retention or memory))

@@ -1,5 +1,6 @@
 #include "base/random.hpp"
 #include "lease/pause.hpp"
+#include "lease/session_pool.hpp"
 #include "scripts/all.hpp"
 #include "state/breaker_state.hpp"
 
@@ -89,8 +90,8 @@ task<void> breaker_state::send(std::shared_ptr<breaker_state> self) {
     for (int i = 0; i < 2; ++i) {
         auto& sent = self->sent_;
         auto const now = clock::now();
-        // What is older than the sampling time counts no more, however long the server was away.
-        if (sent.sequence != 0 && now - sent.made > self->how_.sampling) sent.counts = {}, sent.is_bad = false;
+        // What is older than the sampling time counts no more, however long the server was away; nor what the server may have counted and forgotten since.
+        if (sent.sequence != 0 && now - sent.made > std::min(self->how_.sampling, engine::longest_try)) sent.counts = {}, sent.is_bad = false;
         bool const is_new = sent.sequence == 0;  // the server may have written the other one long ago
         if (is_new) {
             auto const lately = self->window_.sum(now);

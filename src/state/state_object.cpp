@@ -2,6 +2,7 @@
 
 #include "lease/hub.hpp"
 #include "lease/pause.hpp"
+#include "lease/session_pool.hpp"
 
 #include <lockstep/error.hpp>
 
@@ -16,7 +17,6 @@ namespace {
 using std::chrono::milliseconds;
 using clock = redis::reactor::clock;
 
-constexpr milliseconds longest_try{60'000};
 constexpr milliseconds longest_budget{5'000};  // a command that was given up can run so much later at most
 
 }  // namespace
@@ -34,7 +34,7 @@ std::int64_t latest_run(core const& owner, engine::server_clock const& there, cl
     return there.now() + std::clamp(left, milliseconds{10}, longest_budget).count();
 }
 
-clock::time_point end_of_tries(core const& owner) { return std::min(owner.deadline({}), owner.home().now() + longest_try); }
+clock::time_point end_of_tries(core const& owner) { return std::min(owner.deadline({}), owner.home().now() + engine::longest_try); }
 
 task<reply> change_once(std::shared_ptr<state_object const> at, change what) {
     engine::pause turn{at->owner(), milliseconds{0}};

@@ -107,14 +107,14 @@ TEST_F(broadcast_script, counts_each_of_thousands_once_that_are_in_flight_and_se
     }
 }
 
-TEST_F(broadcast_script, forgets_sessions_when_there_are_more_than_a_thousand_and_they_are_idle_for_a_minute) {
+TEST_F(broadcast_script, forgets_sessions_that_are_idle_for_a_minute) {
     for (int i = 0; i < 1500; ++i) event.set("s" + event.text(i), 1);
     event.clear("s0", 2);
     EXPECT_EQ(event.entries('a'), 1500);
     event.pass(61'000);
     for (int i = 0; i < 600; ++i) event.clear("t" + event.text(i), 1);
-    EXPECT_EQ(event.entries('a'), 1000);
-    event.set("s1400", 1);
+    EXPECT_EQ(event.entries('a'), 900) << "two by each call, and one new";
+    event.set("t0", 1);
     EXPECT_EQ(event.wait("").word, "waiting") << "known";
     event.set("s0", 2);
     EXPECT_EQ(event.wait("").word, "open") << "forgotten";

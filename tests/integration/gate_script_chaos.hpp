@@ -96,10 +96,7 @@ protected:
         if (one_in(400)) by = set_back_ != 0 ? set_back_ : -pick(static_cast<int>(gate_.hour));
         if (by < 0 || by == set_back_) set_back_ = std::max<std::int64_t>(0, -by);
         gate_.pass(by);
-        if (by > 60'000) {
-            given_up_.clear();
-            jumped();
-        }
+        if (by > 60'000) give_up_all();
         while (!given_up_.empty() && (quiet_ || one_in(100))) {
             auto const at = given_up_.begin() + pick(static_cast<int>(given_up_.size()));
             auto const run = *at;
@@ -107,6 +104,11 @@ protected:
             seen(run());
             ++ghosts;
         }
+    }
+
+    void give_up_all() {
+        given_up_.clear();
+        jumped();
     }
 
     // The clock went forward by more than a call is remembered. What is under way then may count twice: the server's clock must not jump

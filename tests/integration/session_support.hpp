@@ -24,7 +24,7 @@ inline std::string session_damage(std::map<std::string, std::string> const& fiel
         if (!named.insert(found->second).second) return found->second + " has two numbers";
     }
     int numbers = 0;
-    for (auto const& [field, value] : fields) numbers += field[0] == 'r' && field != "rf" && field != "rl" ? 1 : 0;
+    for (auto const& [field, value] : fields) numbers += field[0] == 'r' && field != "rf" && field != "rl" && field != "rt" ? 1 : 0;
     if (numbers != static_cast<int>(named.size())) return std::to_string(numbers) + " numbers";
     if (sessions_in(fields) != numbers) return std::to_string(sessions_in(fields)) + " sessions";
     return "";

@@ -13,7 +13,7 @@ if #numbers ~= 10 then
 end
 local threshold, ratio, minimum, reporters, sampling, recovery, probes, successes, lease, shard = unpack(numbers)
 local was = call('HMGET', key, 'v', 's', 'n', 't', 'u', 'd', 'w', 'p', 'f', 'rf', 'rl', session and 'a' .. session or 'v',
-    'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9')
+    'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9', 'rt')
 if was[1] ~= 'breaker 1' and (was[1] or call('EXISTS', key) == 1) then
     return redis.error_reply('LOCKSTEP_FORMAT this is not in the format "breaker 1"')
 end

@@ -10,8 +10,8 @@ int main() try {
     lockstep::client client{server.url()};
     lockstep::session_store sessions{client, "web", {.ttl = 30min}};
 
-    auto const visitor = sessions.create("ada", {{"cart", "17"}});
-    auto const id = sessions.rotate(visitor).value();  // ada has logged in: what was known of her id before is worth nothing now
+    auto const visitor = sessions.create_anonymous({{"cart", "17"}});
+    auto const id = sessions.rotate(visitor, "ada").value();  // ada has logged in: what was known of the id before is worth nothing now
     std::cout << "the old id is " << (sessions.read(visitor) ? "valid" : "gone") << ", the cart has " << sessions.get(id, "cart").value() << '\n';
     sessions.update(id, {.set = {{"cart", "18"}, {"theme", "dark"}}});
     sessions.create("ada");  // on her phone

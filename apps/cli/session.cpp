@@ -9,6 +9,7 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <memory>
 
 namespace lockstep::cli {
@@ -17,6 +18,9 @@ namespace {
 struct session_words {
     std::string name, user;
 };
+
+/// A person may wait for a server that is slow.
+session_store store(client& by, session_words const& what) { return {by, what.name, {.command_timeout = std::chrono::seconds{10}}}; }
 
 exit_code tell(context const& all, session_words const& what, char const* word, std::size_t count) {
     if (all.json) {
@@ -39,11 +43,11 @@ void add_session(CLI::App& command, context& all) {
     };
     add("count", "print how many a user has; returns 1 if none", [what, &all] {
         auto by = all.connect();
-        return tell(all, *what, "sessions", session_store{by, what->name}.list(what->user).size());
+        return tell(all, *what, "sessions", store(by, *what).list(what->user).size());
     });
     add("destroy", "end all of a user, who must log in again; prints how many there were, returns 1 if none", [what, &all] {
         auto by = all.connect();
-        return tell(all, *what, "destroyed", session_store{by, what->name}.destroy_all(what->user));
+        return tell(all, *what, "destroyed", store(by, *what).destroy_all(what->user));
     });
 }
 

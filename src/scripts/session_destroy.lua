@@ -3,8 +3,8 @@
   KEYS[2..]             the sessions, hashes
   ARGV[1]  deadline_ms  destroy: the server's time after which this must not run any more
   ARGV[2]  what         'destroy' | 'keep'
-  ARGV[3..]             their ids, in the same order
-  Returns  {'found', 0, now_ms, ids of those that were there, ...} | {'late', 0, now_ms}
+  ARGV[3..]             their handles, in the same order
+  Returns  {'found', 0, now_ms, handles of those that were there, ...} | {'late', 0, now_ms}
   Errors   LOCKSTEP_ARGUMENT (nothing was written)
 ]]
 local call, deadline = redis.call, tonumber(ARGV[1])

@@ -5,7 +5,8 @@
   ARGV[2]  sequence     as in broadcast_set
   ARGV[3]  deadline_ms  the server's time after which this must not run any more
   ARGV[4]  rules        '<retention ms> <PUBLISH or SPUBLISH>': who watches hears, on the channel KEYS[1], '<version> =<field's length> <field><bytes>',
-                        '<version> -<field's length> <field>' (erased) or '<version> ?' (more, or too large: look)
+                        '<version> -<field's length> <field>' (erased), '<version> ?<field's length> <field>...' (more than 16, or too large: look
+                        at these) or '<version> ?' (cleared, or gone because its ttl had run out: look at all)
   ARGV[5]  ttl_ms       the map is gone when it was not changed for so long; 0: it stays
   ARGV[6]  fence        0: none. Refused if a larger one was seen; the largest is kept
   ARGV[7]  what         'clear' (all fields) | 'change' (those that follow)
@@ -43,6 +44,7 @@ for i = 8, #ARGV, 4 do
     if ARGV[i] == 'set' then sets[#sets + 1] = i elseif text then fields[#fields + 1] = ARGV[i + 1] end
 end
 if what == 'clear' then before = call('HLEN', map) end
+local is_gone = ttl > 0 and last > 0 and call('EXISTS', map) == 0
 if #sets == 0 and before == 0 and fence == 0 then return {'changed', last, now, 0} end
 local version = math.max(last + 1, us)
 local number = string.format('%.0f', version)
@@ -56,13 +58,19 @@ if what == 'clear' then call('DEL', map) end
 if ttl > 0 then call('PEXPIRE', map, string.format('%.0f', ttl)) else call('PERSIST', map) end
 -- An empty map is kept in mind for its versions and its fence only.
 if ttl == 0 and call('EXISTS', map) == 0 then call('PEXPIRE', key, string.format('%.0f', retention)) end
-if what == 'clear' or #sets + #fields > 16 then
-    redis.pcall(publish, map, number .. ' ?')
-else
-    for _, i in ipairs(sets) do
-        local news = ' =' .. #ARGV[i + 1] .. ' ' .. ARGV[i + 1] .. ARGV[i + 3]
-        redis.pcall(publish, map, number .. (#news <= 16384 and news or ' ?'))
+local names, many = '', #sets + #fields > 16
+local function tell(news) redis.pcall(publish, map, number .. ' ' .. news) end
+local function tell_field(sign, field, bytes)
+    local name = #field .. ' ' .. field
+    if not many and #name + #bytes <= 16384 then return tell(sign .. name .. bytes) end
+    if #names + #name > 16384 and names ~= '' then
+        tell('?' .. names)
+        names = ''
     end
-    for _, field in ipairs(fields) do redis.pcall(publish, map, number .. ' -' .. #field .. ' ' .. field) end
+    names = names .. name
 end
+if what == 'clear' or is_gone then tell('?') end
+for _, i in ipairs(sets) do tell_field('=', ARGV[i + 1], ARGV[i + 3]) end
+for _, field in ipairs(fields) do tell_field('-', field, '') end
+if names ~= '' then tell('?' .. names) end
 return {'changed', version, now, before}

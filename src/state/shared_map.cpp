@@ -1,5 +1,6 @@
 #include <lockstep/shared_map.hpp>
 
+#include "lease/pause.hpp"
 #include "scripts/all.hpp"
 #include "state/newer.hpp"
 #include "state/state_object.hpp"
@@ -9,7 +10,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <set>
 #include <utility>
 
 namespace lockstep::detail {
@@ -107,23 +110,40 @@ void check(shared_map_state const& at, write_options const& how) {
 
 // ---- watching
 
+/// What map_change tells those who watch.
 struct news {
-    std::string field;
     std::uint64_t version = 0;
+    std::vector<std::string> fields{};  ///< that have changed; none: look at all
+    bool is_told = false;               ///< it is one field, and `now` is what became of it
     std::optional<raw_value> now{};
 };
 
-/// What map_change tells those who watch. Nothing: that they are to look.
-std::optional<news> parse_news(std::string_view payload) {
-    news made;
+/// The next '<length> <name>' of what is left. Nothing: it is not of that form.
+std::optional<std::string_view> next_name(std::string_view& left) noexcept {
     std::size_t length = 0;
+    auto const end = left.data() + left.size();
+    auto const [name, problem] = std::from_chars(left.data(), end, length);
+    if (problem != std::errc{} || static_cast<std::size_t>(end - name) <= length) return std::nullopt;  // anybody can publish: no sum that may wrap
+    std::string_view const found{name + 1, length};
+    left.remove_prefix(static_cast<std::size_t>(name + 1 - left.data()) + length);
+    return found;
+}
+
+news parse_news(std::string_view payload) {
+    news made;
     auto const end = payload.data() + payload.size();
     auto const [rest, problem] = std::from_chars(payload.data(), end, made.version);
-    if (problem != std::errc{} || end - rest < 3 || (rest[1] != '=' && rest[1] != '-')) return std::nullopt;
-    auto const [name, bad] = std::from_chars(rest + 2, end, length);
-    if (bad != std::errc{} || static_cast<std::size_t>(end - name) <= length) return std::nullopt;  // anybody can publish: no sum that may wrap
-    made.field.assign(name + 1, length);
-    if (rest[1] == '=') made.now = raw_value{std::string(name + 1 + length, end), made.version};
+    if (problem != std::errc{} || end - rest < 3) return made;
+    auto const sign = rest[1];
+    std::string_view left{rest + 2, end};
+    if (sign != '=' && sign != '-' && sign != '?') return made;
+    do {
+        auto const name = next_name(left);
+        if (!name) return news{.version = made.version};
+        made.fields.emplace_back(*name);
+    } while (sign == '?' && !left.empty());
+    made.is_told = sign != '?';
+    if (sign == '=') made.now = raw_value{std::string{left}, made.version};
     return made;
 }
 
@@ -133,6 +153,9 @@ public:
     map_watch(state at, handler told) : watch_state(at), at_(std::move(at)), handler_(std::move(told)) {}
 
 private:
+    static constexpr milliseconds push_delay = 300ms;    // what the server has told may arrive so much later than its answers
+    static constexpr std::size_t most_at_once = 1'000;  // fields that are read by one script
+
     struct known {
         std::uint64_t version = 0;
         bool is_there = true;
@@ -142,24 +165,85 @@ private:
     void heard(std::string_view payload) noexcept override {
         ++heard_;
         auto what = parse_news(payload);
-        if (!what) return look();
-        tell(std::move(what->field), what->version, what->now);
+        latest_ = what.version;
+        if (what.is_told) return tell(std::move(what.fields.front()), what.version, what.now);
+        if (what.fields.empty()) whole_ = true;
+        for (auto& field : what.fields) changed_.insert(std::move(field));
+        hinted_ = true;
+        look();
+    }
+    void missed() noexcept override {
+        whole_ = true;
+        look();
     }
 
     task<void> look_once() override { return read(std::static_pointer_cast<map_watch>(shared_from_this())); }
 
     static task<void> read(std::shared_ptr<map_watch> self) {
-        // An unchanged map is not read again.
+        bool const is_hinted = std::exchange(self->hinted_, false);
+        while (!self->whole_ && !self->changed_.empty()) {
+            auto reading = read_changed(self);
+            co_await std::move(reading);
+        }
+        if (is_hinted && !self->whole_) co_return;
+        // An unchanged map is not read again, nor one of whose changes all were heard.
+        auto const known = self->latest_;
         auto asking = run_look(self->at_, "version", {});
         auto const now = co_await std::move(asking);
+        if (!self->whole_ && now.version > self->latest_) {
+            engine::pause rest{self->at_->owner(), push_delay};
+            co_await rest;
+        }
         auto const asked = self->heard_;
-        if (asked == self->looked_ && now.version == self->seen_) {
+        auto const latest = self->latest_;
+        // A version that is smaller than what was known before: a server took over that does not have the last writes.
+        bool const is_known = self->whole_ ? asked == self->looked_ && now.version == self->seen_ : known <= now.version && now.version <= latest;
+        if (is_known) {
+            self->whole_ = false;
             self->forget_erased();
             co_return;
         }
+        self->whole_ = false;  // what is heard meanwhile may ask for another look
+        self->changed_.clear();
         auto looking = run_look(self->at_, "all", {});
-        auto const found = co_await std::move(looking);
+        picture found;
+        try {
+            found = co_await std::move(looking);
+        } catch (...) {
+            self->whole_ = true;
+            throw;
+        }
+        if (self->latest_ == latest) self->latest_ = found.version;
         self->compare(found, asked);
+    }
+
+    /// Some of those fields of which it was told only that they have changed.
+    static task<void> read_changed(std::shared_ptr<map_watch> self) {
+        std::vector<std::string> names;
+        while (!self->changed_.empty() && names.size() < most_at_once) names.push_back(std::move(self->changed_.extract(self->changed_.begin()).value()));
+        auto const asked = self->heard_;
+        auto looking = run_look(self->at_, "some", names);
+        picture found;
+        try {
+            found = co_await std::move(looking);
+        } catch (...) {
+            self->changed_.insert(names.begin(), names.end());
+            throw;
+        }
+        for (auto const& field : names) {
+            auto const there = found.all.find(field);
+            if (there != found.all.end()) {
+                self->tell(field, there->second.version, there->second, asked);
+            } else if (self->may_be_gone(field, found.version, asked)) {
+                self->tell(field, found.version, std::nullopt, asked);
+            }
+        }
+    }
+
+    /// What was heard of since the look may be younger than it.
+    bool may_be_gone(std::string_view field, std::uint64_t version, std::uint64_t asked) const noexcept {
+        auto const one = known_.find(field);
+        return one != known_.end() && one->second.is_there && (one->second.since <= asked || one->second.version <= version);
     }
 
     void compare(picture const& found, std::uint64_t asked) noexcept {
@@ -168,8 +252,7 @@ private:
         for (auto const& [field, value] : found.all) tell(field, value.version, value, asked);
         std::vector<std::string> gone;
         for (auto const& [field, one] : known_) {
-            // What was heard of since the look may be younger than it.
-            if (one.is_there && (one.since <= asked || one.version <= found.version) && !found.all.contains(field)) gone.push_back(field);
+            if (!found.all.contains(field) && may_be_gone(field, found.version, asked)) gone.push_back(field);
         }
         for (auto& field : gone) tell(std::move(field), found.version, std::nullopt, asked);
         forget_erased();
@@ -204,6 +287,10 @@ private:
     std::uint64_t heard_ = 1;   ///< how many messages, and one
     std::uint64_t looked_ = 0;  ///< what that was at the last look; 0: there was none
     std::uint64_t seen_ = 0;    ///< the map's version then
+    std::uint64_t latest_ = 0;  ///< the map's version, as far as it was heard or seen
+    bool whole_ = true;         ///< messages may be missing: look at all of it
+    bool hinted_ = false;       ///< a message asked for a look
+    std::set<std::string> changed_;  ///< fields to look at
 };
 
 // ---- waiting for one field
@@ -226,8 +313,10 @@ public:
 private:
     void heard(std::string_view payload) noexcept override {
         auto const what = parse_news(payload);
-        if (!what) return look();
-        if (what->field == field_) whom_->offer(what->now);
+        bool const is_mine = what.fields.empty() || std::find(what.fields.begin(), what.fields.end(), field_) != what.fields.end();
+        if (!is_mine) return;
+        if (!what.is_told) return look();
+        whom_->offer(what.now);
     }
     task<void> look_once() override { return read(std::static_pointer_cast<field_watch>(shared_from_this())); }
     static task<void> read(std::shared_ptr<field_watch> self) {

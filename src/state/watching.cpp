@@ -47,7 +47,7 @@ task<subscription> watch_state::listen() {
         if (auto const self = weak.lock()) self->heard(what.payload);
     };
     how.on_gap = [weak] {
-        if (auto const self = weak.lock()) self->look();
+        if (auto const self = weak.lock()) self->missed();
     };
     return open_subscription(what_->owner(), std::move(how));
 }

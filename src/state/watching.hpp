@@ -37,6 +37,8 @@ protected:
     // In turns:
     virtual void heard(std::string_view payload) noexcept = 0;
     virtual task<void> look_once() = 0;
+    /// Messages may have been lost.
+    virtual void missed() noexcept { look(); }
     /// Looks soon; once more if it is looking now, as that may have seen what was before.
     void look() noexcept;
     bool is_looking() const noexcept { return looking_; }

@@ -220,6 +220,49 @@ TEST_P(shared_map_contract, tells_those_who_watch) {
     EXPECT_EQ(heard.size(), 204U);
 }
 
+// Many fields, or large ones, are not pushed; but the others are not read for their sake.
+TEST_P(shared_map_contract, reads_only_what_has_changed_for_those_who_watch) {
+    shared_map<std::string> mine{a, "big"};
+    shared_map<std::string> theirs{b, "big"};
+    auto& there = server_of("big");
+    std::map<std::string, std::string> all;
+    for (int i = 0; i < 300; ++i) all["f" + std::to_string(i)] = "old";
+    mine.set_all(all);
+    told<std::string> heard;
+    auto const watching = theirs.watch([&](std::string const& field, auto const& now) { heard.add(field + (now ? '=' + (**now).substr(0, 3) : " gone")); });
+    EXPECT_EQ(heard.size(), 300U);
+    auto const whole = calls_of(there, "hgetall");
+    mine.set("f1", std::string(20'000, 'x'));
+    ASSERT_TRUE(eventually([&] { return heard.size() == 301; }));
+    EXPECT_EQ(heard.last(), "f1=xxx");
+    std::map<std::string, std::string> some;
+    for (int i = 0; i < 40; ++i) some["f" + std::to_string(i)] = "new";
+    mine.set_all(some);
+    ASSERT_TRUE(eventually([&] { return heard.size() == 341; }));
+    std::map<std::string, std::string> long_names;  // more than fit into one message
+    for (int i = 0; i < 50; ++i) long_names[std::string(1'000, 'a') + std::to_string(i)] = "new";
+    mine.set_all(long_names);
+    ASSERT_TRUE(eventually([&] { return heard.size() == 391; }));
+    mine.erase("f0");
+    ASSERT_TRUE(eventually([&] { return heard.size() == 392; }));
+    EXPECT_EQ(calls_of(there, "hgetall"), whole);
+    mine.clear();
+    ASSERT_TRUE(eventually([&] { return heard.size() == 392 + 349; }));
+    EXPECT_EQ(calls_of(there, "hgetall"), whole + 1);
+}
+
+TEST_P(shared_map_contract, tells_with_the_next_change_that_the_ttl_had_run_out) {
+    shared_map<int> mine{a, "brief", {.ttl = 1h}};
+    shared_map<int> theirs{b, "brief", {.ttl = 1h}};
+    mine.set_all({{"x", 1}, {"y", 2}});
+    told<std::string> heard;
+    auto const watching = theirs.watch([&](std::string const& field, auto const& now) { heard.add(field + (now ? "" : " gone")); });
+    server_of("brief").must({"DEL", "lockstep:{brief}:map"});  // as when it has expired
+    mine.set("z", 3);
+    EXPECT_TRUE(eventually([&] { return heard.size() == 5; }));
+    EXPECT_THAT(heard.all(), testing::UnorderedElementsAre("x", "y", "x gone", "y gone", "z"));
+}
+
 TEST_P(shared_map_contract, refuses_what_it_cannot_use) {
     EXPECT_EQ(ending_of([&] { set(a, of_a, "x", 1, {.ttl = 1s}); }).reason, errc::invalid_argument);
     EXPECT_EQ(ending_of([&] { set(a, of_a, "x", 1, {.fence = 1ULL << 60}); }).reason, errc::invalid_argument);

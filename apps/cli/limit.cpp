@@ -16,7 +16,7 @@ namespace {
 
 struct limit_words {
     std::string name, key;
-    rate_limit_options rule{};
+    rate_limit_options rule{.command_timeout = std::chrono::seconds{10}};  // a person may wait for a server that is slow
     std::optional<std::chrono::milliseconds> per{};
     std::int64_t cost = 1;
     std::optional<std::chrono::milliseconds> wait{};

@@ -18,9 +18,9 @@
 ///    a window that begins elsewhere can see up to twice that. About 140 bytes a key.
 ///
 /// Failure: a refusal is a value. Thrown are `invalid_argument_error` (a cost below 1 or above what can ever be there; a key or options
-/// out of range), `timeout_error` (from `acquire` with a `wait_limit`, or no answer came), `unavailable_error`, `cancelled_error`, `server_error`. A decision
-/// whose reply was lost is made again: it may be counted twice, never too little. Admit or refuse then, as you see fit: nothing is decided here
-/// without a server.
+/// out of range), `timeout_error` (from `acquire` with a `wait_limit`, or no answer came within `command_timeout`), `unavailable_error`, `cancelled_error`,
+/// `server_error`. A decision whose reply was lost is made again: it may be counted twice, never too little. What happens when no server answers is
+/// up to `on_unavailable`: an error, or a decision made here.
 ///
 /// Threads: everything may be called from any thread. The object may be destroyed while its tasks go on.
 
@@ -44,6 +44,14 @@ namespace lockstep {
 
 enum class rate_algorithm { sliding_log, sliding_window, token_bucket };
 
+/// What becomes of a decision when no server answers in time.
+enum class rate_policy {
+    fail,    ///< `unavailable_error` or `timeout_error`
+    admit,   ///< it is allowed
+    refuse,  ///< it is not; `acquire` throws as with `fail`
+    local,   ///< each object decides for itself: `burst` (or `limit`) at once and key, then one each `per / limit`
+};
+
 struct rate_limit_options {
     std::int64_t limit = 0;               ///< so much, 1 to 10^9 (at most 10^6 in a log), and at most one per µs
     std::chrono::microseconds per = std::chrono::seconds{1};  ///< in this time, 1 ms to 366 days
@@ -56,6 +64,9 @@ struct rate_limit_options {
     /// server would, but for a `reset` by another object and a place in a bucket that a waiter gave back; those are seen after `longest_block`.
     std::size_t block_cache = 10'000;
     std::chrono::milliseconds longest_block{1'000};
+    /// How long a question waits for the server, 1 ms to 1 day; until this object was first answered, at least the client's `connect_timeout`.
+    std::chrono::milliseconds command_timeout{100};
+    rate_policy on_unavailable = rate_policy::fail;
 };
 static_assert(std::is_trivially_destructible_v<rate_limit_options>);
 
@@ -66,7 +77,7 @@ struct rate_decision {
     std::chrono::microseconds retry_after{0};  ///< when this would be allowed if nobody else came; 0 if it was
     std::chrono::microseconds reset{0};       ///< until all of it is there again
     std::chrono::system_clock::time_point at{};  ///< the server's time of the decision; of a local refusal: of the one it repeats
-    bool local = false;                       ///< refused here, by the block cache or behind others who wait
+    bool local = false;                       ///< refused here, by the block cache or behind others who wait; or decided here, without a server
 };
 
 /// Of one object, since it was made.
@@ -75,6 +86,7 @@ struct rate_limiter_statistics {
     std::uint64_t allowed = 0;
     std::uint64_t refused = 0;           ///< also locally
     std::uint64_t refused_locally = 0;
+    std::uint64_t without_server = 0;    ///< decided here by `on_unavailable`, as no server answered
     std::size_t blocked_keys = 0;        ///< now in the block cache; some may be over already
     std::size_t waiting = 0;             ///< in `acquire` and its kin, now
 };
@@ -93,7 +105,8 @@ public:
     task<rate_decision> async_try_acquire(std::string_view key, std::int64_t cost = 1);
 
     /// The same for many different keys in one round trip, 1,000 at most. With `together` either all are counted or none, and all are `allowed` or
-    /// none (`retry_after` shows which are to blame). Otherwise each is decided for itself.
+    /// none (`retry_after` shows which are to blame). Otherwise each is decided for itself; what the server says is wrong with one key (another type's) is
+    /// thrown when all are decided.
     std::vector<rate_decision> try_acquire_all(std::span<std::string_view const> keys, std::int64_t cost = 1, std::stop_token token = {});
     task<std::vector<rate_decision>> async_try_acquire_all(std::span<std::string_view const> keys, std::int64_t cost = 1);
 

@@ -41,11 +41,14 @@ std::int16_t rate_slot(core const& owner, std::string_view full_key) {
     return owner.is_cluster() ? static_cast<std::int16_t>(redis::key_slot(full_key)) : std::int16_t{-1};
 }
 
-redis::command_terms rate_terms(core const& owner, std::int16_t slot) { return {.deadline = owner.deadline({}), .slot = slot, .repeatable = true}; }
+redis::command_terms rate_terms(core const& owner, request_limit const& limit, std::int16_t slot) {
+    return {.deadline = limit.deadline(owner), .slot = slot, .repeatable = true};
+}
 
-task<reply> ask_rate(core& owner, rate_rules const& rules, std::int16_t slot, std::span<std::string_view const> keys, rate_question const& what) {
+task<reply> ask_rate(core& owner, request_limit const& limit, rate_rules const& rules, std::int16_t slot, std::span<std::string_view const> keys,
+                     rate_question const& what) {
     auto const run = [&](scripts::script const& script, std::initializer_list<argument> words) {
-        return redis::run_script(owner.way(), script, keys, {words.begin(), words.size()}, rate_terms(owner, slot));
+        return redis::run_script(owner.way(), script, keys, {words.begin(), words.size()}, rate_terms(owner, limit, slot));
     };
     auto const how = word_of(what.how);
     switch (rules.algorithm) {
@@ -137,13 +140,14 @@ task<void> rate_calls::send(engine::shared_call& what) {
     reply said;
     bool is_refused = false;
     try {
-        auto asking = ask_rate(*owner(), rules_, first.slot, keys, question);
+        auto asking = ask_rate(*owner(), *limit_, rules_, first.slot, keys, question);
         said = co_await std::move(asking);
     } catch (server_error const& problem) {
         std::string_view const why = problem.what();
         is_refused = why.starts_with("NOPERM") || why.starts_with("CROSSSLOT");  // nothing has run
         if (!is_refused || keys.size() == 1) throw;
     }
+    limit_->answered();
     if (is_refused) {
         send_each(what);
         co_return;

@@ -6,6 +6,7 @@
 #include "core/core.hpp"
 #include "lease/shared_calls.hpp"
 #include "redis/command.hpp"
+#include "state/request_limit.hpp"
 
 #include <lockstep/rate_limiter.hpp>
 #include <lockstep/reply.hpp>
@@ -48,10 +49,11 @@ struct rate_question {
 };
 
 std::int16_t rate_slot(core const& owner, std::string_view full_key);
-redis::command_terms rate_terms(core const& owner, std::int16_t slot);
+redis::command_terms rate_terms(core const& owner, request_limit const& limit, std::int16_t slot);
 
-/// For keys of one slot.
-task<reply> ask_rate(core& owner, rate_rules const& rules, std::int16_t slot, std::span<std::string_view const> keys, rate_question const& what);
+/// For keys of one slot. Who gets an answer is to tell `limit`.
+task<reply> ask_rate(core& owner, request_limit const& limit, rate_rules const& rules, std::int16_t slot, std::span<std::string_view const> keys,
+                     rate_question const& what);
 
 /// Reads an answer key by key.
 class rate_answer {
@@ -79,13 +81,15 @@ std::int64_t bucket_after(reply_view said);
 
 class rate_calls final : public engine::shared_calls {
 public:
-    rate_calls(std::shared_ptr<core> owner, rate_rules const& rules) : shared_calls(std::move(owner)), rules_(rules) {}
+    rate_calls(std::shared_ptr<core> owner, rate_rules const& rules, std::shared_ptr<request_limit> limit)
+        : shared_calls(std::move(owner)), rules_(rules), limit_(std::move(limit)) {}
 
 private:
     std::size_t count_together(line const& waiting) const override;
     task<void> send(engine::shared_call& what) override;
 
     rate_rules rules_;
+    std::shared_ptr<request_limit> limit_;
 };
 
 /// Waits until it is decided.

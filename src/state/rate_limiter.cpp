@@ -7,6 +7,7 @@
 #include "scripts/all.hpp"
 #include "state/block_cache.hpp"
 #include "state/line.hpp"
+#include "state/local_limits.hpp"
 #include "state/rate_asking.hpp"
 
 #include <lockstep/error.hpp>
@@ -58,6 +59,8 @@ void check(std::string_view name, rate_limit_options const& how) {
     if (fills_us > 10.0 * 366 * 86'400 * 1e6) refuse("a bucket must fill within 10 years; the burst is too large");
     if (how.wait_limit.count() < 0) refuse("wait_limit must not be negative");
     if (how.longest_block.count() < 0) refuse("longest_block must not be negative");
+    detail::require_command_timeout("rate limiter", name, how.command_timeout);
+    if (how.on_unavailable < rate_policy::fail || how.on_unavailable > rate_policy::local) refuse("on_unavailable: fail, admit, refuse or local");
 }
 
 }  // namespace
@@ -66,7 +69,8 @@ struct detail::limiter_state {
     limiter_state(client& by, std::string_view name, rate_limit_options const& options)
         : object(by, name, kind_of(options)), how(options), rules(options), before(object.owner()->options().prefix + ":{"),
           after(fmt::format("}}:{}:", object.kind())), encoded_name(base::encode_name(name)), blocked(options.block_cache, options.longest_block),
-          waiting_lines(std::make_shared<lines>(object.owner())), calls(std::make_shared<rate_calls>(object.owner(), rules)) {}
+          waiting_lines(std::make_shared<lines>(object.owner())), command_limit(std::make_shared<request_limit>(options.command_timeout)),
+          calls(std::make_shared<rate_calls>(object.owner(), rules, command_limit)), alone(rules) {}
 
     /// `<prefix>:{<key>}:<kind>:<name>`, or with name and key exchanged: what stands in the braces decides the slot.
     std::string key_for(std::string_view key) const {
@@ -81,7 +85,7 @@ struct detail::limiter_state {
     task<reply> ask(std::span<std::string_view const> keys, rate_question const& what) {
         asked.fetch_add(1, std::memory_order_relaxed);
         auto& owner = *object.owner();
-        return ask_rate(owner, rules, rate_slot(owner, keys.front()), keys, what);
+        return ask_rate(owner, *command_limit, rules, rate_slot(owner, keys.front()), keys, what);
     }
     void check_cost(std::int64_t cost) const {
         if (cost >= 1 && cost <= rules.most()) return;
@@ -94,8 +98,10 @@ struct detail::limiter_state {
     std::string before, after, encoded_name;
     block_cache blocked;
     std::shared_ptr<lines> waiting_lines;
+    std::shared_ptr<request_limit> command_limit;
     std::shared_ptr<rate_calls> calls;
-    std::atomic<std::uint64_t> asked{0}, allowed{0}, refused{0}, refused_locally{0};
+    local_limits alone;
+    std::atomic<std::uint64_t> asked{0}, allowed{0}, refused{0}, refused_locally{0}, without_server{0};
     std::atomic<std::size_t> waiting{0};
 };
 
@@ -120,6 +126,31 @@ rate_decision refused_here(detail::limiter_state& of, rate_decision const& made)
 /// No server, or one that does not answer.
 bool says_nothing_was_heard(error const& problem) noexcept { return problem.reason() == errc::unavailable || problem.reason() == errc::timeout; }
 
+/// What is to be said of these keys when no server has answered. `is_taken`: false: only looks.
+std::vector<rate_decision> decided_here(detail::limiter_state& of, std::span<std::string const> full_keys, std::int64_t cost, bool is_taken) {
+    std::vector<rate_decision> made;
+    if (of.how.on_unavailable == rate_policy::local) {
+        made = of.alone.decide(full_keys, cost, is_taken, clock::now());
+    } else {
+        bool const is_allowed = of.how.on_unavailable == rate_policy::admit;
+        rate_decision const one{.allowed = is_allowed,
+                                .limit = of.rules.most(),
+                                .retry_after = is_allowed ? 0us : 1s,  // it may be there by then
+                                .at = std::chrono::system_clock::now(),
+                                .local = true};
+        made.assign(full_keys.size(), one);
+    }
+    if (!is_taken) return made;
+    of.without_server.fetch_add(made.size(), std::memory_order_relaxed);
+    for (auto const& one : made) count(of, one);
+    return made;
+}
+
+/// Throws it on, unless it is decided here.
+void require_policy(detail::limiter_state const& of, error const& problem) {
+    if (of.how.on_unavailable == rate_policy::fail || !says_nothing_was_heard(problem)) throw;
+}
+
 task<rate_decision> decision(state of, std::string key, std::int64_t cost) {
     auto const sent = clock::now();
     auto const removals = of->blocked.removals();
@@ -128,7 +159,13 @@ task<rate_decision> decision(state of, std::string key, std::int64_t cost) {
     auto full_key = of->key_for(key);
     auto const slot = detail::rate_slot(*of->object.owner(), full_key);
     detail::rate_decider asking{of->calls, std::move(full_key), slot, cost};
-    co_await asking;
+    try {
+        co_await asking;
+    } catch (error const& problem) {
+        require_policy(*of, problem);
+        std::string const keys[] = {asking.full_key};
+        co_return decided_here(*of, keys, cost, true).front();
+    }
     count(*of, asking.made);
     if (!asking.made.allowed) of->blocked.add(key, cost, asking.made, sent, removals);
     co_return asking.made;
@@ -140,7 +177,14 @@ task<rate_decision> look(state of, std::string full_key, std::int64_t cost) {
     rate_question const what{.cost = cost, .how = way::look};
     std::string_view const keys[] = {full_key};
     auto asking = of->ask(keys, what);
-    auto const said = co_await std::move(asking);
+    reply said;
+    try {
+        said = co_await std::move(asking);
+    } catch (error const& problem) {
+        require_policy(*of, problem);
+        co_return decided_here(*of, {&full_key, 1}, cost, false).front();
+    }
+    of->command_limit->answered();
     co_return detail::rate_answer{of->rules, said, 1, what}.next();
 }
 
@@ -148,7 +192,14 @@ task<std::vector<rate_decision>> decisions(state of, std::vector<std::string> fu
     rate_question const what{.cost = cost, .how = way::all};
     std::vector<std::string_view> const keys(full_keys.begin(), full_keys.end());
     auto asking = of->ask(keys, what);
-    auto const said = co_await std::move(asking);
+    reply said;
+    try {
+        said = co_await std::move(asking);
+    } catch (error const& problem) {
+        require_policy(*of, problem);
+        co_return decided_here(*of, full_keys, cost, true);
+    }
+    of->command_limit->answered();
     detail::rate_answer reading{of->rules, said, keys.size(), what};
     std::vector<rate_decision> made;
     made.reserve(keys.size());
@@ -180,7 +231,7 @@ public:
             std::string_view const keys[] = {key_};
             detail::argument const words[] = {brought_to_, of_->rules.interval * cost_};
             auto& owner = *of_->object.owner();
-            auto terms = detail::rate_terms(owner, detail::rate_slot(owner, key_));
+            auto terms = detail::rate_terms(owner, *of_->command_limit, detail::rate_slot(owner, key_));
             terms.repeatable = false;  // sent again it could give back what another has taken meanwhile
             auto request = redis::run_script(owner.way(), scripts::rate_return, keys, words, terms);
             start(std::move(request), [](std::exception_ptr, std::optional<reply>) {});
@@ -218,6 +269,7 @@ task<turn_answer> ask_for_turn(state of, std::string full_key, std::int64_t cost
     std::string_view const keys[] = {full_key};
     auto asking = of->ask(keys, what);
     auto const said = co_await std::move(asking);
+    of->command_limit->answered();
     answer.made = detail::rate_answer{of->rules, said, 1, what}.next();
     answer.comes = clock::now() + answer.made.retry_after;
     if (of->rules.is_bucket()) answer.brought_to = detail::bucket_after(said);
@@ -303,10 +355,29 @@ task<rate_decision> wait_for_turn(state of, std::string key, std::int64_t cost, 
     co_return co_await std::move(taking);
 }
 
+/// The same, and when no server answers it is decided here. `must_wait`: a refusal is of no use.
+task<rate_decision> wait_with_policy(state of, std::string key, std::int64_t cost, clock::time_point until, bool must_wait) {
+    std::string const full_keys[] = {of->key_for(key)};
+    while (true) {
+        auto waiting = wait_for_turn(of, key, cost, until);
+        try {
+            co_return co_await std::move(waiting);
+        } catch (error const& problem) {
+            require_policy(*of, problem);
+            if (must_wait && of->how.on_unavailable == rate_policy::refuse) throw;
+        }
+        auto const made = decided_here(*of, full_keys, cost, true).front();
+        bool const comes = of->how.on_unavailable == rate_policy::local && made.retry_after <= until - clock::now();
+        if (made.allowed || !comes) co_return made;
+        engine::pause rest{of->object.owner(), std::chrono::ceil<milliseconds>(made.retry_after)};
+        co_await rest;
+    }
+}
+
 task<rate_decision> wait_within_limit(state of, std::string key, std::int64_t cost) {
     auto const limit = of->how.wait_limit;
     auto const until = limit.count() == 0 ? clock::time_point::max() : detail::time_after(limit);
-    auto waiting = wait_for_turn(of, key, cost, until);
+    auto waiting = wait_with_policy(of, key, cost, until, true);
     auto const made = co_await std::move(waiting);
     if (!made.allowed) {
         throw timeout_error(fmt::format("rate limiter '{}': the turn of '{}' does not come within {} ms", of->object.name(), key, limit.count()));
@@ -327,7 +398,7 @@ task<void> forget(state of, std::string key, std::string full_key) {
     };
     forgotten_here const at_the_end{*of, key};
     detail::argument const words[] = {"UNLINK", full_key};
-    auto terms = detail::rate_terms(owner, detail::rate_slot(owner, full_key));
+    auto terms = detail::rate_terms(owner, *of->command_limit, detail::rate_slot(owner, full_key));
     terms.repeatable = false;  // sent again it would forget what was counted since, and admit that much too often
     auto request = redis::run_command(owner.way(), words, terms);
     co_await std::move(request);
@@ -363,13 +434,11 @@ task<std::vector<rate_decision>> rate_limiter::async_try_acquire_all(std::span<s
         throw invalid_argument_error(fmt::format("rate limiter '{}': 1 to {} different keys at once, not {}", state_->object.name(), most_keys,
                                                  different == keys.size() ? fmt::to_string(keys.size()) : "one twice"));
     }
+    for (auto const key : keys) base::check_name(key);  // before any is asked for
     if (!state_->how.together) {
         std::vector<task<rate_decision>> each;
         each.reserve(keys.size());
-        for (auto const key : keys) {
-            base::check_name(key);
-            each.push_back(decision(state_, std::string{key}, cost));
-        }
+        for (auto const key : keys) each.push_back(decision(state_, std::string{key}, cost));
         return when_all(std::move(each));
     }
     std::vector<std::string> full_keys;
@@ -398,7 +467,7 @@ task<rate_decision> rate_limiter::async_wait_until_steady(std::string_view key, 
     state_->object.require_usable();
     state_->check_cost(cost);
     base::check_name(key);
-    return wait_for_turn(state_, std::string{key}, cost, until);
+    return wait_with_policy(state_, std::string{key}, cost, until, false);
 }
 
 rate_decision rate_limiter::peek(std::string_view key, std::int64_t cost, std::stop_token token) const {
@@ -422,7 +491,7 @@ task<void> rate_limiter::async_reset(std::string_view key) {
 
 rate_limiter_statistics rate_limiter::statistics() const {
     auto const& of = *state_;
-    return {.asked = of.asked, .allowed = of.allowed, .refused = of.refused, .refused_locally = of.refused_locally, .blocked_keys = of.blocked.size(), .waiting = of.waiting};
+    return {.asked = of.asked, .allowed = of.allowed, .refused = of.refused, .refused_locally = of.refused_locally, .without_server = of.without_server, .blocked_keys = of.blocked.size(), .waiting = of.waiting};
 }
 
 }  // namespace lockstep

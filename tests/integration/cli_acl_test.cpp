@@ -145,13 +145,13 @@ TEST_F(cli_acl, is_enough_for_messages_and_state) {
         board.around("me", 1);
         board.range({.lowest = 0});
         board.remove("me");
-        session_store sessions{one, "web"};
+        session_store sessions{one, "web", {.command_timeout = std::chrono::seconds{10}}};
         auto const id = sessions.create("ada", {{"a", "b"}});
         EXPECT_TRUE(sessions.rotate(id));
         EXPECT_EQ(sessions.list("ada").size(), 1U);
     }
     for (auto const algorithm : {rate_algorithm::sliding_log, rate_algorithm::sliding_window, rate_algorithm::token_bucket}) {
-        rate_limiter limit{one, "limit", {.limit = 5, .algorithm = algorithm}};
+        rate_limiter limit{one, "limit", {.limit = 5, .algorithm = algorithm, .command_timeout = std::chrono::seconds{10}}};
         auto const key = std::to_string(static_cast<int>(algorithm));
         EXPECT_TRUE(limit.acquire(key).allowed);
         limit.peek(key);

@@ -198,8 +198,8 @@ TEST_F(cli_messaging, shows_in_ls_counters_exactly_and_boards_of_periods) {
 }
 
 TEST_F(cli_messaging, shows_in_ls_what_has_many_keys_or_none) {
-    session_store(by, "web").create("me");
-    rate_limiter api{by, "api", {.limit = 2, .per = 1h}};
+    session_store(by, "web", {.command_timeout = std::chrono::seconds{10}}).create("me");
+    rate_limiter api{by, "api", {.limit = 2, .per = 1h, .command_timeout = std::chrono::seconds{10}}};
     api.try_acquire("one");
     api.try_acquire("two");
     event_bus bus{by, "news"};

@@ -65,7 +65,7 @@ TEST_F(cli_state, takes_words_that_look_like_options_behind_two_dashes) {
 
 // 1 would say that there is none.
 TEST_F(cli_state, a_server_that_does_not_answer_is_no_answer) {
-    session_store{by, "web"}.create("ada", {});
+    session_store{by, "web", {.command_timeout = std::chrono::seconds{10}}}.create("ada", {});
     server.must({"CLIENT", "PAUSE", "60000", "WRITE"});
     for (auto const& words : std::vector<std::vector<std::string>>{{"session", "count", "web", "ada"}, {"counter", "get", "orders"}, {"map", "get", "stock", "apples"}}) {
         auto all = words;
@@ -153,7 +153,7 @@ TEST_F(cli_state, a_board_has_the_rules_that_are_asked_for) {
 }
 
 TEST_F(cli_state, counts_and_ends_the_sessions_of_a_user_and_shows_no_id) {
-    session_store web{by, "web"};
+    session_store web{by, "web", {.command_timeout = std::chrono::seconds{10}}};
     auto const id = web.create("ada");
     web.create("ada");
     web.create("bob");
@@ -195,7 +195,7 @@ TEST_F(cli_state, looks_at_a_limit_and_resets_it) {
             EXPECT_EQ(with("--peek").text, "2 of 2 left\n");
         }
     }
-    rate_limiter together{by, "shop", {.limit = 1, .per = 1h, .together = true}};
+    rate_limiter together{by, "shop", {.limit = 1, .per = 1h, .together = true, .command_timeout = std::chrono::seconds{10}}};
     together.try_acquire("me");
     EXPECT_EQ(json({"limit", "--limit", "1", "--per", "1h", "--together", "--reset", "shop", "me"}).at("reset"), true);
     EXPECT_EQ(together.peek("me").remaining, 1);

@@ -41,10 +41,10 @@ protected:
 LOCKSTEP_CONTRACT(monitor_things_contract);
 
 TEST_P(monitor_things_contract, shows_a_session_store_with_the_number_of_its_sessions_and_no_id) {
-    session_store web{a, "web {1}"};
+    session_store web{a, "web {1}", {.command_timeout = 10s}};
     for (int i = 0; i < 20; ++i) web.create("user-" + std::to_string(i % 7));
     auto const last = web.create("another }:lock");
-    session_store(a, "phones").create("me");
+    session_store(a, "phones", {.command_timeout = 10s}).create("me");
     auto const seen = look();
     ASSERT_EQ(seen.objects.size(), 2U) << "stores, not sessions or users";
     EXPECT_EQ(seen.objects[0].name, "phones");
@@ -62,7 +62,7 @@ TEST_P(monitor_things_contract, shows_a_limiter_with_the_number_of_its_keys) {
     std::int64_t keys = 0;
     for (auto const algorithm : {rate_algorithm::sliding_log, rate_algorithm::sliding_window, rate_algorithm::token_bucket}) {
         for (bool const together : {false, true}) {
-            rate_limiter api{a, "api/%", {.limit = 2, .per = 1h, .algorithm = algorithm, .together = together}};
+            rate_limiter api{a, "api/%", {.limit = 2, .per = 1h, .algorithm = algorithm, .together = together, .command_timeout = 10s}};
             for (int i = 0; i < 5; ++i) api.try_acquire("user {" + std::to_string(i) + "}");
             api.try_acquire("user {0}");
             keys += 5;
@@ -71,7 +71,7 @@ TEST_P(monitor_things_contract, shows_a_limiter_with_the_number_of_its_keys) {
             EXPECT_EQ(seen.count, keys);
         }
     }
-    rate_limiter(a, "other", {.limit = 2, .per = 1h}).try_acquire("api/%");
+    rate_limiter(a, "other", {.limit = 2, .per = 1h, .command_timeout = 10s}).try_acquire("api/%");
     EXPECT_EQ(look().objects.size(), 2U);
     EXPECT_EQ(only("limiter", {.pattern = "o*r"}).count, 1);
 }
@@ -218,8 +218,8 @@ TEST_P(monitor_things_contract, tells_a_watch_of_all_of_them) {
             last = now;
         },
         {.at_most_every = 20ms, .at_least_every = 50ms});
-    session_store(a, "web").create("me");
-    rate_limiter(a, "api", {.limit = 2, .per = 1h}).try_acquire("me");
+    session_store(a, "web", {.command_timeout = 10s}).create("me");
+    rate_limiter(a, "api", {.limit = 2, .per = 1h, .command_timeout = 10s}).try_acquire("me");
     job_client(a, "shop").schedule("mail", std::string{}, {.delay = 1h});
     event_bus bus{a, "bus"};
     auto const listening = bus.subscribe<std::string>("channel", [](std::string const&) {});

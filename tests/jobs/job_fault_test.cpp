@@ -331,7 +331,7 @@ TEST_F(job_faults, a_type_that_nobody_schedules_does_not_keep_the_others_waiting
 }
 
 TEST_F(job_faults, a_type_with_a_limit_is_begun_no_more_often) {
-    rate_limiter limit{near, "mails", {.limit = 3, .per = 1h}};
+    rate_limiter limit{near, "mails", {.limit = 3, .per = 1h, .command_timeout = 10s}};
     job_worker worker{near, "name", {.concurrency = 5}};
     std::atomic<int> runs{0};
     worker.handle<text>("mail", [&](text const&) -> task<void> {

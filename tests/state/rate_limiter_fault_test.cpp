@@ -67,7 +67,7 @@ TEST(block_cache, tells_each_cost_what_it_was_told_and_no_other) {
 class rate_algorithms : public testing::TestWithParam<rate_algorithm> {
 protected:
     static rate_limit_options plan(std::int64_t limit, std::chrono::microseconds per) {
-        return {.limit = limit, .per = per, .algorithm = GetParam(), .block_cache = 0};
+        return {.limit = limit, .per = per, .algorithm = GetParam(), .block_cache = 0, .command_timeout = 10s};
     }
 };
 std::string name_of(testing::TestParamInfo<rate_algorithm> const& of) {
@@ -266,8 +266,10 @@ TEST_P(rate_algorithms, do_not_refuse_here_what_was_reset_while_it_was_asked_for
 
 TEST_P(rate_algorithms, fail_all_who_wait_in_line_when_the_server_is_away) {
     redis_server server;
-    client by{{.url = server.url(), .command_timeout = 1s}};
-    rate_limiter limiter{by, "api", plan(1, 1h)};
+    client by{server.url()};
+    auto how = plan(1, 1h);
+    how.command_timeout = 1s;
+    rate_limiter limiter{by, "api", how};
     EXPECT_TRUE(limiter.try_acquire("another key").allowed);
     server.kill9();
     auto const begin = now_ms();
@@ -313,7 +315,7 @@ TEST_P(rate_algorithms, leave_no_keys_behind) {
 TEST(rate_bucket, waits_that_are_given_up_give_their_place_back_if_it_is_the_last) {
     redis_server server;
     client by{server.url()};
-    rate_limiter limiter{by, "api", {.limit = 10, .per = 50s, .algorithm = token_bucket, .burst = 2, .block_cache = 0}};
+    rate_limiter limiter{by, "api", {.limit = 10, .per = 50s, .algorithm = token_bucket, .burst = 2, .block_cache = 0, .command_timeout = 10s}};
     EXPECT_TRUE(limiter.try_acquire("key", 2).allowed);
     auto const reset_s = [&] { return std::chrono::duration<double>(limiter.peek("key").reset).count(); };
     EXPECT_NEAR(reset_s(), 10, 2);
@@ -338,7 +340,7 @@ TEST(rate_bucket, waits_that_are_given_up_give_their_place_back_if_it_is_the_las
 TEST(rate_bucket, acquire_is_one_call_and_obeys_the_law) {
     redis_server server;
     client by{server.url()};
-    rate_limiter limiter{by, "api", {.limit = 200, .per = 1s, .algorithm = token_bucket, .burst = 20, .block_cache = 0}};
+    rate_limiter limiter{by, "api", {.limit = 200, .per = 1s, .algorithm = token_bucket, .burst = 20, .block_cache = 0, .command_timeout = 10s}};
     std::vector<begun<rate_decision>> waiting;
     for (int i = 0; i < 30; ++i) waiting.emplace_back(limiter.async_acquire("key"));
     for (auto const& one : waiting) EXPECT_TRUE(one.get().allowed);
@@ -349,7 +351,7 @@ TEST(rate_bucket, acquire_is_one_call_and_obeys_the_law) {
 TEST(rate_bucket, of_common_rates_takes_at_most_150_bytes) {
     redis_server server;
     client by{server.url()};
-    rate_limiter limiter{by, "api", {.limit = 100, .per = 1h, .algorithm = token_bucket}};
+    rate_limiter limiter{by, "api", {.limit = 100, .per = 1h, .algorithm = token_bucket, .command_timeout = 10s}};
     auto const used = [&] { return std::stol(server.info("used_memory_dataset")); };
     for (int i = 0; i < 100; ++i) static_cast<void>(limiter.try_acquire("warm-" + std::to_string(i)));
     auto const before = used();

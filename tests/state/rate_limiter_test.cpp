@@ -45,7 +45,7 @@ protected:
             by, [&] { which.reset("name"); }, [&] { return which.async_reset("name"); });
     }
     static rate_limit_options plan(rate_algorithm how, std::int64_t limit, std::chrono::microseconds per) {
-        return {.limit = limit, .per = per, .algorithm = how, .block_cache = 0};
+        return {.limit = limit, .per = per, .algorithm = how, .block_cache = 0, .command_timeout = 10s};
     }
 };
 LOCKSTEP_CONTRACT(rate_limiter_contract);
@@ -234,9 +234,10 @@ TEST_P(rate_limiter_contract, decides_nothing_before_it_is_awaited) {
 }
 
 TEST_P(rate_limiter_contract, has_all_its_time_from_when_it_is_awaited) {
-    client hasty{{.url = url(), .command_timeout = 2s}};
+    client hasty{url()};
     auto together = plan(sliding_log, 1, 1h);
     together.together = true;
+    together.command_timeout = 2s;
     rate_limiter of_hasty{hasty, "name", together};
     std::array<std::string_view, 2> const keys{"x", "y"};
     auto looking = of_hasty.async_peek("x");
@@ -462,6 +463,8 @@ TEST_P(rate_limiter_contract, refuses_what_it_cannot_use) {
     EXPECT_EQ(reason({.limit = 10, .burst = 5}), errc::invalid_argument) << "a log has no burst";
     EXPECT_EQ(reason({.limit = 1, .per = 366 * 24h, .algorithm = token_bucket, .burst = 11}), errc::invalid_argument);
     EXPECT_EQ(reason({.limit = 1}, ""), errc::invalid_argument);
+    EXPECT_EQ(reason({.limit = 1, .command_timeout = 0ms}), errc::invalid_argument);
+    EXPECT_EQ(reason({.limit = 1, .on_unavailable = static_cast<rate_policy>(4)}), errc::invalid_argument);
     rate_limiter of_a{a, "api", plan(sliding_log, 1, 1s)};
     EXPECT_EQ(ending_of([&] { try_acquire(a, of_a, ""); }).reason, errc::invalid_argument);
     EXPECT_EQ(ending_of([&] { try_acquire(a, of_a, std::string(513, 'x')); }).reason, errc::invalid_argument);

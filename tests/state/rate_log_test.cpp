@@ -52,7 +52,7 @@ struct log_model {
 
 class rate_log : public testing::Test {
 protected:
-    static rate_limit_options plan(std::int64_t limit, microseconds per) { return {.limit = limit, .per = per, .block_cache = 0}; }
+    static rate_limit_options plan(std::int64_t limit, microseconds per) { return {.limit = limit, .per = per, .block_cache = 0, .command_timeout = 10s}; }
 
     void walk(std::int64_t limit, microseconds per, std::int64_t most_cost, int steps, unsigned seed) {
         SCOPED_TRACE(testing::Message() << limit << " in " << per.count() << " us, seed " << seed);

@@ -17,7 +17,8 @@ guest::guest(actor& self, client& by) : self_{self} {
                                                                : i == 1 ? rate_algorithm::sliding_window
                                                                         : rate_algorithm::token_bucket,
                                                   .burst = most.burst,
-                                                  .block_cache = self.one_in(2) ? 0U : 10U});
+                                                  .block_cache = self.one_in(2) ? 0U : 10U,
+                                                  .command_timeout = std::chrono::seconds{10}});
     }
 }
 

@@ -29,7 +29,8 @@ int main(int, char** arguments) {
                                     .per = std::chrono::microseconds{number(4)},
                                     .algorithm = algorithm == "log" ? sliding_log : algorithm == "window" ? sliding_window : token_bucket,
                                     .burst = number(5),
-                                    .block_cache = 0}};
+                                    .block_cache = 0,
+                                    .command_timeout = std::chrono::seconds{10}}};
     static_cast<void>(limiter.peek("shared"));
     std::cout << "ready" << std::endl;
     std::string line;

@@ -139,10 +139,14 @@ private:
         auto const& room = *of->what_->where;
         auto const slot = of->owner_->is_cluster() ? room.slot() : std::int16_t{-1};
         auto const state = std::make_shared<session_state>(of->owner_, of->owner_->make_session(slot));
-        redis::command_terms const terms{.deadline = clock::now() + std::max<milliseconds>(2 * of->replica_timeout_, 1s)};
+        auto const time = std::max<milliseconds>(2 * of->replica_timeout_, 1s);
+        redis::command_terms const terms{.deadline = clock::now() + time};
+        auto* const seat = room.home().find_hold(hold);
+        if (seat == nullptr) co_return false;
+        auto const number = seat->next_set_number();
         auto const& script = scripts::election_renew;
         auto renewing = redis::run(state->way(), terms, "EVAL", script.text, 2, room.key(), of->what_->changes, hold, of->what_->how.ttl.count(),
-                                   of->what_->rules);
+                                   of->what_->rules, number, room.server_now() + time.count());
         auto const renewed = co_await std::move(renewing);
         if (renewed[0].text() != "renewed") co_return false;
         auto waiting = redis::run(state->way(), terms, "WAIT", of->replicas_, of->replica_timeout_.count());

@@ -9,7 +9,7 @@
 
 namespace lockstep::engine {
 
-enum class word : std::uint8_t { granted, queued, busy, late, gone, renewed, released, cancelled, changed, unknown };
+enum class word : std::uint8_t { granted, queued, busy, late, gone, renewed, older, released, cancelled, changed, unknown };
 
 struct answer {
     word what = word::unknown;
@@ -17,7 +17,8 @@ struct answer {
     std::int64_t fences = 1;
     std::int64_t left_ms = 0;   ///< of the lease that was granted or is in the way
     std::int64_t now_ms = 0;    ///< the server's clock; 0: not told
-    std::int64_t position = 0;  ///< in the queue, 1 is the head
+    bool is_new = false;        ///< queued: its place is new
+    bool asks_again = false;    ///< not all that is over is out of the way: the same at once
     std::string_view offered_to{};  ///< released: the hold that has it now, empty if nobody; points into the reply
 };
 

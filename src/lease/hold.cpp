@@ -115,6 +115,17 @@ milliseconds hold::margin_of(milliseconds length) const noexcept {
     return most.count() > 0 ? std::max(length / 10, length - most) : length / 10;
 }
 
+void hold::lower_end(milliseconds length) noexcept {
+    auto& alarm = hub_.alarm();
+    auto const trusted = length - margin_of(length);
+    auto const end = in_ns(boot_clock::now() + trusted);
+    std::lock_guard const guard{alarm.lock()};
+    if (over_ || end >= ends_at_.load(std::memory_order_relaxed)) return;
+    ends_at_.store(end, std::memory_order_release);
+    risk_at_ = std::min(risk_at_, in_ns(boot_clock::now() + std::min(length * 2 / 3, trusted * 3 / 4)));
+    alarm.set_locked(*this, alarm_clock::time_point{nanoseconds{at_risk_ ? end : std::min(risk_at_, end)}});
+}
+
 bool hold::set_end(milliseconds length, bool first) noexcept {
     auto& alarm = hub_.alarm();
     auto const now = in_ns(boot_clock::now());
@@ -203,7 +214,7 @@ void hold::schedule_renewal() noexcept {
 }
 
 void hold::renew() noexcept {
-    auto length = target_->how.ttl;
+    auto length = std::max(target_->how.ttl, extended_to_);
     if (auto const most = target_->how.max_hold; most.count() > 0) {
         auto const rest = std::chrono::ceil<milliseconds>(held_since_ + most - boot_clock::now());
         length = std::clamp(rest + rest / 9 + milliseconds{2}, milliseconds{2}, length);  // it ends here at nine tenths of that
@@ -214,18 +225,21 @@ void hold::renew() noexcept {
 void hold::send_renewal(milliseconds length) noexcept {
     ttl_ = length;
     renewing_ = true;
+    next_set_number();
+    lower_end(length);
     auto const time = std::clamp(std::chrono::ceil<milliseconds>(left()), milliseconds{1}, release_time);
-    deadline_ms_ = target_->where->server_now() + time.count();  // later it could undo what a later one did
+    deadline_ms_ = target_->where->server_now() + time.count();
     send(state::held, std::max(end_as_steady(), hub_.reactor().now() + milliseconds{1}));
     hub_.schedule(*this, end_as_steady());
 }
 
 void hold::answered_renewal(answer const& said) noexcept {
     renewing_ = false;
-    if (said.what == word::late && left() > nanoseconds{0}) return send_renewal(ttl_);  // what time it is there is known now
+    // What time it is there is known now; or another command overtook it.
+    if ((said.what == word::late || said.what == word::older) && left() > nanoseconds{0}) return send_renewal(ttl_);
     change_to_ = -1;
-    if (said.what == word::gone || said.what == word::late) return lose("the server does not know it any more");
-    if (said.what != word::busy && !set_end(ttl_, false)) return lose("it was renewed too late");
+    if (said.what != word::renewed && said.what != word::changed && said.what != word::busy) return lose("the server does not know it any more");
+    if (said.what != word::busy && !set_end(milliseconds{said.left_ms}, false)) return lose("it was renewed too late");
     auto* const by = std::exchange(heard_by, nullptr);
     schedule_renewal();
     if (by == nullptr) return;
@@ -242,7 +256,8 @@ void hold::answered_renewal(answer const& said) noexcept {
 void hold::prolong(caller& by, milliseconds length) {
     heard_by = &by;
     change_to_ = by.what() == caller::wish::change ? by.amount() : -1;
-    send_renewal(length);
+    if (by.what() == caller::wish::extend) extended_to_ = length;
+    send_renewal(by.what() == caller::wish::change ? std::max(length, extended_to_) : length);
 }
 
 void hold::detach() noexcept {
@@ -317,6 +332,10 @@ void hold::answered_release(answer const& said) noexcept {
                            : nullptr);
     }
     if (ends_here) return;
+    if (said.asks_again) {  // nobody has it yet: the server goes on with each call
+        hub_.count_release(+1);
+        return send(state::releasing, hub_.reactor().now() + release_time);
+    }
     // What was asked on a connection that is gone may run later than this, until its deadline.
     uncertain_ = uncertain_ && hub_.connects() != connects_ && deadline_ms_ >= target_->where->server_now();
     if (handed_on && target_->where->watch(*this, said)) {

@@ -118,6 +118,8 @@ public:
     void asked() noexcept;
     /// It was granted: false if the answer came too late. Its end counts from when the request was sent.
     bool set_first_end(std::chrono::milliseconds length) noexcept;
+    /// For a command that sets something of it: the server ignores those with smaller ones afterwards.
+    std::uint64_t next_set_number() noexcept { return ++set_number_; }
     /// Renews it for somebody who waits for that; also to another amount.
     void prolong(caller& by, std::chrono::milliseconds length);
     /// Ends here without being given back: it lives on as a token.
@@ -139,6 +141,7 @@ public:
     clock::time_point asked_at{};    ///< when it was first asked for
     clock::time_point tenant_since{};
     bool was_queued = false;
+    bool looks_with_others = false;  ///< it asks because another of its name did
     std::unique_ptr<std::string> trace;  ///< what its tenant's `trace_scope` said
 
     struct earlier {
@@ -183,6 +186,8 @@ private:
     void schedule_renewal() noexcept;
     /// By how much it ends here before it can be somebody else's.
     std::chrono::milliseconds margin_of(std::chrono::milliseconds length) const noexcept;
+    /// What is about to be sent may shorten it: here it ends by then, whatever becomes of that.
+    void lower_end(std::chrono::milliseconds length) noexcept;
     bool set_end(std::chrono::milliseconds length, bool first) noexcept;
     clock::time_point end_as_steady() const noexcept;
     bool over(std::uint64_t tenancy) const noexcept { return tenancy_.load(std::memory_order_acquire) != tenancy; }
@@ -210,6 +215,8 @@ private:
     std::uint64_t connects_ = 0;                  // how often the way had been connected when it first asked
     std::chrono::milliseconds ttl_{0};            // of the request under way
     std::int64_t change_to_ = -1;                 // another amount, with the renewal under way
+    std::uint64_t set_number_ = 0;                // of the last command that set something of it: later ones have larger ones
+    std::chrono::milliseconds extended_to_{0};    // what it was extended to, if that is longer than its ttl: renewals keep it
 
     std::atomic<std::uint64_t> tenancy_{0};
     std::atomic<std::int64_t> ends_at_{0};  // boot clock, ns; 0: not held

@@ -1,5 +1,6 @@
 #include "lease/hold.hpp"
 
+#include "base/random.hpp"
 #include "lease/caller.hpp"
 #include "lease/hub.hpp"
 #include "lease/room.hpp"
@@ -35,12 +36,14 @@ void hold::become(std::shared_ptr<target const> what, std::uint64_t number, std:
     *at++ = '.';
     id_size_ = static_cast<std::uint8_t>(std::to_chars(at, id_ + sizeof id_, number).ptr - id_);
     state_ = state::idle;
-    told_ = renewing_ = uncertain_ = leaving_ = unused_ = lost_ = false;
+    told_ = renewing_ = uncertain_ = leaving_ = unused_ = lost_ = looks_with_others = false;
     wanted_by = nullptr;
     heard_by = nullptr;
     passes = 0;
     deadline_ms_ = 0;
     change_to_ = -1;
+    set_number_ = 0;
+    extended_to_ = milliseconds{0};
     asked_at = hub_.reactor().now();
     was_queued = false;
     trace.reset();
@@ -111,17 +114,16 @@ void hold::encode(resp::output& out) {
             break;
         case state::held:
             if (change_to_ >= 0) {
-                head(*kind.change, 4);
+                head(*kind.change, 6);
                 resp::bulk(out, id());
                 resp::bulk(out, change_to_);
-                resp::bulk(out, ttl_.count());
-                resp::bulk(out, std::string_view{what.rules});
-                break;
+            } else {
+                head(kind.renew, 5);
+                resp::bulk(out, id());
             }
-            head(kind.renew, 4);
-            resp::bulk(out, id());
             resp::bulk(out, ttl_.count());
             resp::bulk(out, std::string_view{what.rules});
+            resp::bulk(out, set_number_);
             resp::bulk(out, deadline_ms_);
             break;
         default: {
@@ -231,7 +233,7 @@ void hold::answered_ask(answer const& said) noexcept {
     switch (said.what) {
         case word::granted: return room.granted(*this, said);
         case word::queued: return queued(said);
-        case word::busy: return room.refused(*this);
+        case word::busy: return said.asks_again ? room.ask_again(*this) : room.refused(*this);
         case word::gone:
             if (!token_.empty()) return room.refused(*this);
             [[fallthrough]];  // claimed too late: it joins the queue's tail
@@ -242,15 +244,11 @@ void hold::answered_ask(answer const& said) noexcept {
 void hold::queued(answer const& said) noexcept {
     state_ = state::waiting;
     if (told_) return claim();
-    // The first few look when the lease in the way would run out, one after the other; those further back seldom.
-    milliseconds after{said.left_ms};
-    if (said.position <= 16) {
-        after += milliseconds{10} * said.position;
-    } else {
-        after = std::max(after, target_->how.ttl) * (100 + said.position) / 100;
-    }
+    // The first of the queue here looks when what is in the way can be over; not all processes at once.
+    auto const spread = milliseconds{1 + static_cast<std::int64_t>(base::random_below(160))};
+    auto const after = said.asks_again ? milliseconds{0} : std::min(milliseconds{said.left_ms} + spread, 2 * target_->how.ttl);
     agenda_time_ = hub_.reactor().now() + after;
-    target_->where->queued(*this);
+    target_->where->queued(*this, said.is_new);
 }
 
 void hold::give_up() noexcept {

@@ -147,13 +147,16 @@ void room::refused(hold& held) noexcept {
     held.owe_or_finish();
 }
 
-void room::queued(hold& held) noexcept {
+void room::queued(hold& held, bool place_is_new) noexcept {
     stop_watching();
+    bool const with_others = std::exchange(held.looks_with_others, false);
+    bool const lost_its_place = held.was_queued && place_is_new;
     if (!std::exchange(held.was_queued, true)) {
         hub_.changed();
         tell(trace_what::queued, held);
     }
     if (!held.hold_hook::is_linked()) queue_.push_back(held);
+    if (lost_its_place && !with_others) look_again_all();  // so may the others have
     if (&queue_.front() == &held) look_in_time(held);
     if (owner_->is_cluster() && !std::exchange(listening_, true)) {
         owner_->way()->listening().add(redis::channel_kind::shard, channel() + hub_.client_id(), *this);
@@ -176,7 +179,9 @@ void room::look_in_time(hold& first) noexcept {
 
 void room::look_again_all() noexcept {
     for (auto& one : queue_) {
-        if (one.now() == hold::state::waiting) ask_again(one);
+        if (one.now() != hold::state::waiting) continue;
+        one.looks_with_others = true;
+        ask_again(one);
     }
 }
 

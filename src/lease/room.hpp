@@ -51,7 +51,7 @@ public:
     // Holds:
     void granted(hold& held, answer const& said) noexcept;
     void refused(hold& held) noexcept;  ///< a try that was busy, or a token that is gone
-    void queued(hold& held) noexcept;
+    void queued(hold& held, bool place_is_new) noexcept;
     void failed(hold& held, errc reason, std::string_view why) noexcept;
     /// It was told to ask again, or has no answer: for whom, and how long may it take?
     void ask_again(hold& held) noexcept;

@@ -140,25 +140,17 @@ task<reply> change_until(std::shared_ptr<target const> what, scripts::script con
 }
 
 task<reply> run_change_once(std::shared_ptr<target const> what, scripts::script const& script, std::vector<std::string> words) {
-    auto const until = what->where->owner()->deadline({});
-    pause turn{what->where->owner(), milliseconds{0}};
-    co_await turn;
-    auto work = change_until(std::move(what), script, std::move(words), until);
-    co_return co_await std::move(work);
-}
-
-task<reply> run_add_once(std::shared_ptr<target const> what, std::int64_t amount) {
     auto const limit = what->where->owner()->deadline({});
     pause turn{what->where->owner(), milliseconds{0}};
     co_await turn;
     auto const until = std::min(limit, what->where->owner()->home().now() + longest_try);
     auto& sessions = what->where->home().sessions();
     auto session = sessions.borrow();
-    std::vector<std::string> words{std::to_string(amount), session.id, std::to_string(session.sequence), what->rules};
-    auto work = change_until(what, scripts::pool_add, std::move(words), until);
+    words.at(0) = session.id;
+    words.at(1) = std::to_string(session.sequence);
+    auto work = change_until(what, script, std::move(words), until);
     auto said = co_await std::move(work);
     sessions.give_back(std::move(session));
-    what->where->tell_signal("set");
     co_return said;
 }
 
@@ -197,14 +189,9 @@ task<reply> call(target const& what, scripts::script const& script, std::initial
 
 task<reply> change_once(std::shared_ptr<target const> what, scripts::script const& script, std::initializer_list<detail::argument> arguments) {
     require_usable(*what);
-    std::vector<std::string> words;
+    std::vector<std::string> words(2);  // session and sequence
     for (auto const& one : arguments) words.emplace_back(one.view());
     return run_change_once(std::move(what), script, std::move(words));
-}
-
-task<reply> add_once(std::shared_ptr<target const> what, std::int64_t amount) {
-    require_usable(*what);
-    return run_add_once(std::move(what), amount);
 }
 
 }  // namespace lockstep::engine

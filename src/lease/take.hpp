@@ -36,12 +36,10 @@ task<change_result> change(lease held, std::int64_t amount);
 /// A script that concerns a name without holding it; may run twice.
 task<reply> call(target const& what, scripts::script const& script, std::initializer_list<detail::argument> arguments);
 
-/// A script that changes a name without holding it and takes the server's time as its last argument, after which it must not run any more.
-/// May run twice before that. Throws `indeterminate_error` when no answer came.
+/// A script that changes a name without holding it, in order with this process's other changes of that kind: it takes a session and a sequence
+/// before these arguments, so that it counts once, and the server's time after which it must not run any more behind them. Throws
+/// `indeterminate_error` when no answer came.
 task<reply> change_once(std::shared_ptr<target const> what, scripts::script const& script, std::initializer_list<detail::argument> arguments);
-
-/// `change_once` of pool_add, which counts once however often it runs: puts so many permits in.
-task<reply> add_once(std::shared_ptr<target const> what, std::int64_t amount);
 
 /// Throws what forbids to begin: a child of fork().
 void require_usable(target const& what);

@@ -9,7 +9,7 @@
   ARGV[6]  rules
   ARGV[7]  who          '<pid> <host> <id>', no newline: what others are told of the leader
   ARGV[8]  priority     an integer from 0 to 1000; the highest is offered it first
-  Returns  {'granted', term, 1, left_ms, now_ms} | {'queued', position at most, look_again_ms, now_ms}
+  Returns  {'granted', term, 1, left_ms, now_ms} | {'queued', position at most, look_again_ms, now_ms, 1 if its place is new}
            | {'busy', look_again_ms, now_ms} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT, LOCKSTEP_WAITERS (nothing was written)
 ]]
@@ -27,8 +27,8 @@ if now > deadline then return {'late', now} end
 --#include next_in_line
 --#include election_state
 trust()
-settle(true)
-local trying = limit == 0 and not ticket
+settle()
+local trying, new = limit == 0 and not ticket, not ticket
 if owner ~= hold and (owner or head) then
     if trying and owner then
         commit_all()
@@ -43,15 +43,15 @@ if owner ~= hold and (owner or head) then
     if not owner then pass_on() end
 end
 local answer
-if not owner or (owner == hold and state ~= 'held') then
+if (not owner and not head) or (owner == hold and state ~= 'held') then
     answer = elect(ttl, who)
 elseif owner == hold then
     answer = {'granted', last, 1, ends - now, now}
 elseif trying then
     leave(ticket)
-    answer = {'busy', ends - now, now}
+    answer = {'busy', look_again(), now}
 else
-    answer = {'queued', math.min(ticket - head, tail - head - holes) + 1, ends - now, now}
+    answer = {'queued', place(), look_again(), now, new and 1 or 0}
 end
 commit_all()
 return answer

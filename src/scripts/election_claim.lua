@@ -7,7 +7,7 @@
   ARGV[4]  rules     as in lock_acquire
   ARGV[5]  who       as in election_acquire
   Returns  {'granted', term, 1, left_ms, now_ms} (also when it was claimed before)
-           | {'queued', position at most, look_again_ms, now_ms} (it still waits) | {'gone', now_ms}
+           | {'queued', position at most, look_again_ms, now_ms, 0} (it still waits) | {'gone', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, ttl, rules, who = redis.call, ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
@@ -18,7 +18,7 @@ end
 --#include server_time
 -- The usual way, in time and with nothing else to do. The stream follows with election_announce.
 local q = call('HMGET', KEYS[1], 'o', 'p', 's', 'e', 'f', 'x', 'v', 'u')
-if q[1] == '*' and q[2] == hold and q[3] == 'offered' and q[4] + 0 > now and now + ttl <= q[6] + 0 and q[7] == '1' then
+if q[1] == '*' and q[2] == hold and q[3] == 'offered' and q[4] + 0 > now and now + ttl <= q[6] + 0 and q[7] == '3' then
     local term = us > q[5] + 0 and us or q[5] + 1
     call('HSET', KEYS[1], 's', 'held', 'e', now + ttl, 'd', ARGV[2], 'f', term, 'n', string.format('%s %.0f %s', hold, now, who),
          'u', (q[8] or '') .. string.format('elected %.0f %.0f %s\n', term, now, who))
@@ -37,7 +37,7 @@ if owner == hold and state == 'held' then
 elseif owner == hold then
     answer = elect(ttl, who)
 elseif ticket then
-    answer = {'queued', math.min(ticket - head, tail - head - holes) + 1, ends - now, now}
+    answer = {'queued', place(), look_again(), now, 0}
 end
 commit_all()
 return answer

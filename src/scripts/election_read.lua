@@ -24,6 +24,7 @@ for _ = 1, at and ARGV[1] == '1' and 1000 or 0 do
     if not text then break end
     local id, before, after, want = string.match(text, '^(%S+) ?(%S*) ?(%S*) ?(%S*)$')
     if after == '' then want, after = before, at + 1 end
+    want = string.match(want, '@(.*)$') or want
     if (tonumber(want) or 0) > highest and is_there(id) then highest = tonumber(want) end
     at = tonumber(after)
 end

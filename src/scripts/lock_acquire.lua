@@ -8,8 +8,8 @@
   ARGV[6]  rules        '<claim window ms> <retention ms> <channel>': a waiting client hears of its hold on <channel><client>, by
                         SPUBLISH if <channel> has a hash tag
   Returns  fence (alone: granted for ttl_ms with all fences, and the fence is also the server's time in µs)
-           | {'granted', fence, fences, left_ms, now_ms} | {'queued', position at most, look_again_ms, now_ms}
-           | {'busy', look_again_ms, now_ms} | {'late', now_ms}
+           | {'granted', fence, fences, left_ms, now_ms} | {'queued', position at most, look_again_ms, now_ms, 1 if its place is new}
+           | {'busy', look_again_ms, now_ms} | {'late', now_ms}; look_again_ms 0: not all who are gone are out of the way, so ask again at once
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT, LOCKSTEP_WAITERS (nothing was written). An argument is checked where it is used.
 ]]
 local call, hold, rules = redis.call, ARGV[1], ARGV[6]
@@ -39,13 +39,15 @@ if not limit or deadline ~= deadline then return redis.error_reply('LOCKSTEP_ARG
 -- The usual way when others are before us: the owner's time is not over, and nothing is to be put right. Only the rest below knows
 -- every rule; this is what it would do, without the price of reading and defining it all.
 if free[1] == '*' and now <= deadline then
-    local q = call('HMGET', KEYS[1], 's', 'e', 'h', 'l', 'z', 'm', 'w' .. hold, 'v', 'p', 'd')
+    local q = call('HMGET', KEYS[1], 'v', 'e', 'h', 'l', 'z', 'm', 'w' .. hold, 'p', 'd')
     local left, count = (q[2] or 0) - now, q[3] and q[4] - q[3] - (q[5] or 0) + 1 or 0
-    if q[8] == '1' and q[1] ~= 'doubted' and left > 0 and left <= (q[10] or 0) + 0 and not q[6] and not q[7] and q[9] ~= hold and count < limit
-        and string.find(hold, '^[^ .]+%.[^ ]+$') then
+    local client, window = string.match(hold, '^([^ .]+)%.[^ ]+$'), string.match(rules, '^%d+')
+    if q[1] == '3' and left > 0 and left <= (q[9] or 0) + 0 and not q[7] and q[8] ~= hold and count < limit and client and window
+        and not (q[6] and string.find(q[6], ' ' .. client .. ' ', 1, true)) then
         local ticket = string.format('%d', (q[4] or 0) + 1)
-        call('HSET', KEYS[1], 'q' .. ticket, hold, 'w' .. hold, ticket, 'l', ticket, 'h', q[3] or ticket)
-        return {'queued', count + 1, left, now}
+        local text = window == '500' and hold or hold .. ' ' .. window .. '@'
+        call('HSET', KEYS[1], 'q' .. ticket, text, 'w' .. hold, ticket, 'l', ticket, 'h', q[3] or ticket)
+        return {'queued', count + 1, left, now, 1}
     end
 end
 --#include lock_state
@@ -54,8 +56,8 @@ if now > deadline then return {'late', now} end
 --#include next_in_line
 --#include lock_pass_on
 trust()
-settle(true)
-local trying = limit == 0 and not ticket
+settle()
+local trying, new = limit == 0 and not ticket, not ticket
 if owner ~= hold and (owner or head) then
     if trying and owner then
         commit_all()
@@ -69,15 +71,15 @@ if owner ~= hold and (owner or head) then
     if not owner then pass_on() end
 end
 local answer
-if not owner or (owner == hold and state ~= 'held') then
+if (not owner and not head) or (owner == hold and state ~= 'held') then
     answer = take(ttl, fences)
 elseif owner == hold then
     answer = {'granted', last, 1, ends - now, now}
 elseif trying then
     leave(ticket)
-    answer = {'busy', ends - now, now}
+    answer = {'busy', look_again(), now}
 else
-    answer = {'queued', math.min(ticket - head, tail - head - holes) + 1, ends - now, now}
+    answer = {'queued', place(), look_again(), now, new and 1 or 0}
 end
 commit_all()
 return answer

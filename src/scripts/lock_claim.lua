@@ -5,7 +5,7 @@
   ARGV[3]  fences  how many fences to reserve, 1 to 1000
   ARGV[4]  rules   as in lock_acquire
   Returns  {'granted', fence, fences, left_ms, now_ms} (also when it was claimed before)
-           | {'queued', position at most, look_again_ms, now_ms} (it still waits) | {'gone', now_ms}
+           | {'queued', position at most, look_again_ms, now_ms, 0} (it still waits) | {'gone', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules = redis.call, ARGV[1], ARGV[4]
@@ -18,7 +18,7 @@ local us = time[1] * 1000000 + time[2]
 local now = (us - us % 1000) / 1000
 -- The usual way, in time and with nothing else to do.
 local q = call('HMGET', KEYS[1], 'o', 'p', 's', 'e', 'f', 'x', 'd', 'v')
-if q[1] == '*' and q[2] == hold and q[3] == 'offered' and q[4] + 0 > now and now + ttl <= q[6] + 0 and q[8] == '1' then
+if q[1] == '*' and q[2] == hold and q[3] == 'offered' and q[4] + 0 > now and now + ttl <= q[6] + 0 and q[8] == '3' then
     local fence = us
     if us <= q[5] + 0 then fence, fences = q[5] + 1, 1 end  -- as in take()
     call('HSET', KEYS[1], 's', 'held', 'e', now + ttl, 'd', ARGV[2], 'f', fence + fences - 1)
@@ -41,7 +41,7 @@ local answer = {'gone', now}
 if owner == hold then
     answer = take(ttl, fences)
 elseif ticket then
-    answer = {'queued', math.min(ticket - head, tail - head - holes) + 1, ends - now, now}
+    answer = {'queued', place(), look_again(), now, 0}
 end
 commit_all()
 return answer

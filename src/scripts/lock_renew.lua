@@ -3,20 +3,26 @@
   ARGV[1]  hold    id of the hold
   ARGV[2]  ttl_ms  the lease's length from now on, an integer from 1 to 10^12
   ARGV[3]  rules   as in lock_acquire
-  ARGV[4]  deadline_ms  if given: the server's time after which this must not run any more, or it could undo a later renewal
-  Returns  {'renewed', ttl_ms, now_ms} | {'gone', now_ms} | {'late', now_ms}
+  ARGV[4]  number       of this command among those that set this hold's end, from 1 on: the same again changes nothing, a smaller one comes too late
+  ARGV[5]  deadline_ms  the server's time after which this must not run any more
+  Returns  {'renewed', left_ms, now_ms} | {'older', left_ms, now_ms} | {'gone', now_ms} | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules, ttl = redis.call, ARGV[1], ARGV[3], tonumber(ARGV[2])
+local asked, deadline = tonumber(ARGV[4]), tonumber(ARGV[5])
 --#include ttl_check
+--#include number_check
 --#include server_time
 --#include lock_state
 if owner ~= hold or state ~= 'held' then return {'gone', now} end
 if ends > now then
-    if now > (tonumber(ARGV[4]) or now) then return {'late', now} end
-    ends, span = now + ttl, ttl
-    commit()
-    return {'renewed', ttl, now}
+    if now > deadline then return {'late', now} end
+    if asked < number then return {'older', ends - now, now} end
+    if asked > number then
+        ends, span, number = now + ttl, ttl, asked
+        commit()
+    end
+    return {'renewed', ends - now, now}
 end
 -- Lost, and written down: or a clock that is set back later would bring it back.
 --#include queue

@@ -5,7 +5,7 @@
   ARGV[3]  amount  a number; what counts is what the hold asked for when it queued
   ARGV[4]  rules   as in lock_acquire
   Returns  {'granted', fence, 1, left_ms, now_ms} (also when it was claimed before)
-           | {'queued', position at most, look_again_ms, now_ms} (it still waits) | {'gone', now_ms}
+           | {'queued', position at most, look_again_ms, now_ms, 0} (it still waits) | {'gone', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local call, hold, rules, ttl = redis.call, ARGV[1], ARGV[4], tonumber(ARGV[2])
@@ -14,18 +14,27 @@ if not (ttl and ttl >= 1 and ttl <= 1e12 and not string.find(ARGV[2], '%D') and 
 end
 --#include server_time
 -- The usual way, in time and with nothing else to do.
-local q = call('HMGET', KEYS[1], 'i' .. hold, 'b', 't', 'x', 'm', 'h', 'c', 'u', 'v')
-local index, amount = string.match(q[1] or '', '^(%S+) (%S+) %S+ 0 %S+ offered$')
-if index and q[9] == '2' and q[2] + 0 > now and q[2] + 0 <= now + ttl and us > (q[3] or 0) + 0 and now + ttl <= q[4] + 0
-    and not q[5] and (not q[6] or q[8] and q[8] + 0 >= q[7] + 0) then
+local q = call('HMGET', KEYS[1], 'i' .. hold, 'b', 't', 'x', 'h', 'c', 'u', 'v', 'e', 'j', 'm')
+local index, amount, ends, number = string.match(q[1] or '', '^(%S+) (%S+) %S+ 0 (%S+) offered (%d+)$')
+if index and q[8] == '4' and ends + 0 > now and q[2] and q[2] + 0 > now and q[2] + 0 <= now + ttl and us > (q[3] or 0) + 0
+    and now + ttl <= q[4] + 0 and (not q[5] or q[7] and q[7] + 0 >= q[6] + 0)
+    and not (q[11] and string.find(q[11], ' ' .. string.match(hold, '^[^.]+') .. ' ', 1, true)) then
     local fence = string.format('%.0f', us)
-    call('HSET', KEYS[1], 'i' .. hold, index .. ' ' .. amount .. ' ' .. ARGV[2] .. ' ' .. fence, 't', fence)
+    local first, rest = string.match(q[9], '^(%d+)(.*)$')
+    call('HSET', KEYS[1], 'i' .. hold, index .. ' ' .. amount .. ' ' .. ARGV[2] .. ' ' .. fence, 't', fence, 'e', first == number and number + 1 .. rest or q[9])
+    if first == number and q[10] == number then
+        call('HDEL', KEYS[1], 'y' .. number, 'e', 'j')
+    else
+        call('HDEL', KEYS[1], 'y' .. number)
+    end
     return {'granted', us, 1, ttl, now}
 end
 --#include pool_state
+--#include pool_upgrade
 --#include queue
 --#include next_in_line
 --#include pool_holds
+--#include pool_settle
 --#include pool_pass_on
 trust()
 settle()
@@ -36,7 +45,7 @@ if mine and mine.state ~= 'held' then
 elseif mine then
     answer = {'granted', mine.fence, 1, mine.ends - now, now}
 elseif ticket then
-    answer = {'queued', place(), look_again(ttl), now}
+    answer = {'queued', place(), look_again(ttl), now, 0}
 end
 commit_all()
 return answer

@@ -10,20 +10,26 @@
 local call, hold, rules = redis.call, ARGV[1], ARGV[2]
 --#include server_time
 --#include pool_state
+--#include pool_upgrade
 --#include queue
 --#include next_in_line
 --#include pool_holds
+--#include pool_settle
 --#include pool_pass_on
 settle()
 if not mine then return {'gone', now} end
 if ARGV[3] ~= '' and mine.ends ~= tonumber(ARGV[3]) then return {'renewed', now} end
 last = math.max(last + 1, us)
 local first, ended = mine, {'released', now, hold}
-local with = companion(first.mode, first)
-while with do
-    ended[#ended + 1] = with.id
-    drop(with)
-    with = companion(first.mode, first)
+if has_companion(first.mode) then
+    for from = 1, n, 1000 do load(from, math.min(n, from + 999)) end
+    for i = n, 1, -1 do
+        local one = slots[i]
+        if one.mode == first.mode and one ~= first then
+            ended[#ended + 1] = one.id
+            drop(one)
+        end
+    end
 end
 drop(first)
 pass_on()

@@ -18,7 +18,7 @@ local function ending(ends, span) return math.min(ends, now + span) end
 
 local function read_lock(q)
     local found = {'lock', queued(q[9], q[10], q[11]), 1, 0, 0, 0}
-    if not q[2] then return found end
+    if not q[2] or (q[2] == '*' and not q[3]) then return found end
     local id, state, fence, span = q[2], 'held', tonumber(q[7]), tonumber(q[8])
     local ends = (fence - fence % 1000) / 1000 + (span or 0)
     if id == '*' then
@@ -48,7 +48,7 @@ local function read_pool(key)
     for i, id in ipairs(ids) do fields[i] = 'i' .. id end
     for i, text in ipairs(call('HMGET', key, unpack(fields))) do
         local amount, span, fence, more = string.match(text, '^%S+ (%S+) (%S+) (%S+)(.*)$')
-        local ends, state, mode = string.match(more, '^ (%S+) (%S+) ?(%S*)$')
+        local ends, state, mode = string.match(more, '^ (%S+) (%S+) ?%d* ?(%S*)$')
         ends = ending(tonumber(ends) or (fence - fence % 1000) / 1000 + span, tonumber(span))
         if ends <= now then
             found[5] = found[5] - 1
@@ -72,8 +72,8 @@ local function read(key)
     if plain[word] then return read_thing(key, nil, word) end
     local q = redis.pcall('HMGET', key, 'v', 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z', 'n')
     local kind = q[1]
-    if kind == '1' then return read_lock(q) end
-    if kind == '2' then return read_pool(key) end
+    if kind == '3' or kind == '1' then return read_lock(q) end
+    if kind == '4' or kind == '2' then return read_pool(key) end
     if kind == 'broadcast 1' then return {'broadcast', 0, 1, call('HEXISTS', key, 's'), 0, 0} end
     if kind == 'latch 1' then
         local q = call('HMGET', key, 'k', 'l')

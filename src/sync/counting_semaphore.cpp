@@ -54,9 +54,13 @@ void check_count(engine::target const& what, std::int64_t permits, std::int64_t 
 
 task<counting_semaphore> create_by_script(target_pointer what, std::int64_t permits, std::int64_t most) {
     try {
-        auto work = engine::call(*what, scripts::pool_create, {permits, what->rules});
-        auto const said = co_await std::move(work);
-        if (!said[2].text().empty()) what->where->gave(what);
+        std::string from;  // those who wait for what it has not are turned away in steps
+        while (from != "0") {
+            auto work = engine::call(*what, scripts::pool_create, {permits, what->rules, from});
+            auto const said = co_await std::move(work);
+            if (!said[2].text().empty()) what->where->gave(what);
+            from = std::to_string(said[3].integer());
+        }
     } catch (server_error const& problem) {
         explain(problem, *what, permits);
     }
@@ -75,11 +79,12 @@ task<counting_semaphore> create_optimistically(task<session> opening, target_poi
             auto reading = own.async_command<std::optional<std::int64_t>>("HGET", key, "c");
             auto const found = co_await std::move(reading);
             if (found) break;
-            auto making = own.async_execute(transaction{}.add("EVAL", scripts::pool_create.text, 1, key, permits, what->rules));
+            auto making = own.async_execute(transaction{}.add("EVAL", scripts::pool_create.text, 1, key, permits, what->rules, ""));
             auto const done = co_await std::move(making);
             if (!done) continue;
             done->front().throw_if_error();
             if (!done->front()[2].text().empty()) what->where->gave(what);
+            if (done->front()[3].integer() != 0) break;  // more are to be turned away
             co_return semaphore_access::make(std::move(what), most);
         }
     } catch (server_error const& problem) {
@@ -110,13 +115,19 @@ task<std::int64_t> read_field(target_pointer what, std::size_t field) {
 }
 
 task<std::int64_t> run_resize(target_pointer what, std::int64_t permits) {
-    auto work = engine::change_once(what, scripts::pool_resize, {permits, what->rules});
-    auto const said = co_await std::move(work);
-    if (said[0].text() != "resized") {
-        throw unavailable_error(fmt::format("the semaphore '{}' does not exist: create it first", what->where->name()));
+    std::optional<std::int64_t> before;
+    std::string from;  // those who wait for more than there are then are turned away in steps
+    while (from != "0") {
+        auto work = engine::change_once(what, scripts::pool_resize, {permits, from, what->rules});
+        auto const said = co_await std::move(work);
+        bool const there = said[0].text() == "resized";
+        if (!there && before) break;
+        if (!there) throw unavailable_error(fmt::format("the semaphore '{}' does not exist: create it first", what->where->name()));
+        if (!said[3].text().empty()) what->where->gave(what);
+        if (!before) before = said[1].integer();
+        from = std::to_string(said[4].integer());
     }
-    if (!said[3].text().empty()) what->where->gave(what);
-    co_return said[1].integer();
+    co_return *before;
 }
 
 }  // namespace

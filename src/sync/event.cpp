@@ -26,8 +26,9 @@ task<bool> run_wait_until(target_pointer what, std::chrono::steady_clock::time_p
 }
 
 task<void> run_set(target_pointer what) {
-    auto work = engine::add_once(what, 1);
+    auto work = engine::change_once(what, scripts::pool_add, {1, what->rules});
     auto const said = co_await std::move(work);
+    what->where->tell_signal("set");
     if (!said[2].text().empty()) what->where->gave(what);
 }
 

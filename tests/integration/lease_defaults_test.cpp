@@ -168,13 +168,13 @@ TEST_F(lease_defaults, say_for_how_long_a_lease_is_passed_on) {
 
 // The one that is told does not answer: its answers, and what it hears, stop on the way.
 TEST_F(lease_defaults, say_how_long_one_may_take_to_claim) {
-    auto& by = with({.claim_window = 100s});
+    auto& by = with({});
     for (bool const own : {false, true}) {
         std::string const name = own ? "own" : "usual";
         fault_proxy proxy{server.address()};
-        client far{proxy.url()};
-        auto held = mutex(by, name, own ? lease_options{.claim_window = 30s} : lease_options{}).acquire();
-        begun waiting{mutex(far, name).async_acquire()};
+        client far{{.url = proxy.url(), .defaults = {.claim_window = 100s}}};
+        auto held = mutex(by, name).acquire();
+        begun waiting{mutex(far, name, own ? lease_options{.claim_window = 30s} : lease_options{}).async_acquire()};
         ASSERT_TRUE(eventually([&] { return waiting_at(server, name) == 1; }));
         proxy.hold();
         held.release();

@@ -21,7 +21,7 @@ class referee final : public script_referee {
 public:
     void see(string const& hold, lock_answer const& answer) override {
         auto const now = answer.now;
-        if (owner_ && now != 0) end_ = std::min(end_, now + lock_scripts::ttl);  // the clock was set back
+        if (owner_ && now != 0) end_ = std::min(end_, now + span_);  // the clock was set back
         over_ = over_ || (now != 0 && end_ <= now);  // and stays so when the clock is set back after that
         bool const mine = owner_ == hold;
         if (answer.word == "granted") {
@@ -41,11 +41,16 @@ public:
             owner_ = hold;
             fence_ = answer.fence + answer.fences - 1;
             end_ = latest_ = now + answer.left;
+            span_ = lock_scripts::ttl;
             over_ = false;
+        } else if (answer.word == "older") {
+            ++overtaken;
+            if (!mine) complain(hold + " has what it does not have");
         } else if (answer.word == "renewed") {
             // Of a clock that was set back a server takes note when it next writes, so a lease may last until its first end; and that counts
             // from its last reserved fence, which may be in the next ms.
             if (!mine || latest_ + 1 <= now) complain(hold + " renewed what it did not have");
+            span_ = answer.left;
             end_ = latest_ = now + answer.left;
             over_ = false;
         } else if (answer.word == "queued") {
@@ -71,7 +76,7 @@ private:
     bool forget(string const& hold) { return std::erase(waiting_, hold) != 0; }
 
     std::optional<string> owner_;
-    int64_t fence_ = 0, end_ = 0, latest_ = 0;
+    int64_t fence_ = 0, end_ = 0, latest_ = 0, span_ = 0;
     bool over_ = false;
     std::deque<string> waiting_;
 };
@@ -87,7 +92,10 @@ private:
         return [this, hold, how] { return lock_.acquire(hold, how); };
     }
     lock_answer claim(string const& hold) override { return lock_.claim(hold); }
-    lock_answer renew(string const& hold) override { return lock_.renew(hold); }
+    lock_answer renew(string const& hold, std::int64_t length, std::int64_t number) override {
+        return lock_.renew(hold, length, number);
+    }
+    [[nodiscard]] bool is_exclusive() const override { return true; }
     lock_answer release(string const& hold) override { return lock_.release(hold); }
     string residue() override { return lock_.residue(); }
 
@@ -115,7 +123,7 @@ TEST(lock_script_simulation, keeps_every_promise_under_chaos) {
     chaos.run(2000);
     chaos.end();
     std::cout << "seed " << seed << ": " << judge.grants << " grants, " << judge.handovers << " of them handed over, "
-              << judge.lapsed << " after a lapse, " << judge.repeats << " repeated, " << judge.late << " late\n";
+              << judge.lapsed << " after a lapse, " << judge.repeats << " repeated, " << judge.late << " late, " << judge.overtaken << " overtaken\n";
     EXPECT_GT(judge.handovers, 500);
 }
 

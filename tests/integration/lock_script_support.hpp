@@ -26,8 +26,8 @@ public:
     lock_answer claim(std::string const& hold, std::int64_t fences = 1) {
         return parse(run(scripts::lock_claim, {hold, text(ttl), text(fences), rules}));
     }
-    lock_answer renew(std::string const& hold, std::int64_t length = ttl) {
-        return parse(run(scripts::lock_renew, {hold, text(length), rules}));
+    lock_answer renew(std::string const& hold, std::int64_t length = ttl, std::int64_t with_number = 0, std::int64_t deadline = ever) {
+        return parse(run(scripts::lock_renew, {hold, text(length), rules, number(with_number), text(deadline)}));
     }
     lock_answer release(std::string const& hold) { return parse(run(scripts::lock_release, {hold, rules})); }
     lock_answer release_leaving(std::string const& hold) {
@@ -38,7 +38,7 @@ public:
     }
 
     // What is there of an owner and of waiters. A lock that nobody wants has none.
-    std::string residue() { return fields_with("opsedhlzgmqw"); }
+    std::string residue() { return fields_with("opsedrhlzmqw"); }
 };
 
 }  // namespace lockstep::test

@@ -65,8 +65,12 @@ public:
             auto& one = holds_[hold];
             one.end = one.said = now + answer.left;
             if (std::exchange(one.over, false)) check_bound(hold, one);
+        } else if (answer.word == "older") {
+            ++overtaken;
+            if (!mine) complain(hold + " has what it does not have");
         } else if (answer.word == "renewed") {
             if (!mine || found->second.said <= now) return complain(hold + " renewed what it did not have");
+            found->second.span = answer.left;
             found->second.end = found->second.said = now + answer.left;
             if (std::exchange(found->second.over, false)) check_bound(hold, found->second);
         } else if (answer.word == "queued") {
@@ -117,7 +121,7 @@ public:
 
 private:
     struct held {
-        int64_t amount = 1, fence = 0, end = 0, said = 0;  // said: without regard to a clock that was set back since
+        int64_t amount = 1, fence = 0, span = pool_scripts::ttl, end = 0, said = 0;  // said: without regard to a clock that was set back since
         string owner{};
         bool over = false;
         bool kept = false;  // from before a resize
@@ -125,7 +129,7 @@ private:
 
     void time_passed(int64_t now) {
         for (auto& [hold, one] : holds_) {
-            one.end = std::min(one.end, now + pool_scripts::ttl);  // the clock was set back
+            one.end = std::min(one.end, now + one.span);  // the clock was set back
             one.over = one.over || one.end <= now;                 // and stays so when it is set back after that
         }
     }
@@ -225,7 +229,9 @@ private:
         return [this, hold, how] { return pool_.acquire(hold, how); };
     }
     pool_answer claim(string const& hold) override { return pool_.claim(hold); }
-    pool_answer renew(string const& hold) override { return pool_.renew(hold); }
+    pool_answer renew(string const& hold, std::int64_t length, std::int64_t number) override {
+        return pool_.renew(hold, length, number);
+    }
     pool_answer release(string const& hold) override { return pool_.release(hold); }
     string residue() override { return pool_.residue(); }
 
@@ -300,7 +306,7 @@ private:
         auto untold = judge_.resized(to, answer);
         for (auto const& hold : see_offers()) untold.erase(hold);
         for (auto const& hold : untold)
-            if (lives(client_of(hold))) judge_.complain(hold + " waits in vain and was not told");
+            if (lives(client_of(hold)) && !judge_.unfit.contains(client_of(hold))) judge_.complain(hold + " waits in vain and was not told");
     }
 
     void check_state() override {
@@ -331,7 +337,7 @@ void keeps_every_promise(purpose what) {
     std::cout << "seed " << seed << ": " << judge.grants << " grants, " << judge.handovers << " of them handed over, "
               << judge.together << " beside others, " << judge.lapsed << " after a lapse, " << judge.repeats
               << " repeated, " << judge.changes << " changed, " << judge.turned_away << " turned away, " << judge.late
-              << " late\n";
+              << " late, " << judge.overtaken << " overtaken\n";
     EXPECT_GT(judge.handovers, 150);
     EXPECT_GT(judge.turned_away, what == purpose::semaphore ? 10 : -1);
 }

@@ -42,25 +42,13 @@ TEST_F(pool_script_waiting, is_not_held_up_by_a_dead_waiter_that_wants_more_than
     EXPECT_EQ(pool.claim("c.1").word, "granted");
 }
 
-TEST_F(pool_script_waiting, makes_one_doubtful_offer_at_a_time) {
+TEST_F(pool_script_waiting, takes_those_whom_nobody_hears_out_of_the_queue) {
     held_by_a_and_wanted_by({"b.1", "b.2", "b.3"}, 3);
     pool.disconnect("b");
-    EXPECT_EQ(pool.release("a.1").offered_to, "b.1");
-    EXPECT_EQ(pool.read(), (look{3, 2, 1, 2}));
-}
-
-TEST_F(pool_script_waiting, leaves_a_doubtful_offer_alone_while_there_is_enough_besides) {
-    held_by_a_and_wanted_by({"b.1"}, 2);
-    pool.disconnect("b");
-    pool.release("a.1");
-    EXPECT_EQ(pool.acquire("c.1").word, "granted");
-    EXPECT_EQ(pool.claim("b.1").word, "granted") << "it lives";
-    pool.release("b.1");
-    pool.acquire("b.2", 2);
-    pool.release("c.1");  // b.2 is doubted
-    EXPECT_EQ(pool.change("c.1", 2).word, "gone");
-    EXPECT_EQ(pool.acquire("d.1").word, "granted") << "now it was in the way";
-    EXPECT_EQ(pool.claim("b.2").word, "gone");
+    EXPECT_EQ(pool.release("a.1").offered_to, "");
+    EXPECT_EQ(pool.read(), (look{3, 3, 0, 0}));
+    EXPECT_EQ(pool.claim("b.1").word, "gone");
+    EXPECT_EQ(pool.acquire("b.1").word, "granted") << "it lives";
 }
 
 TEST_F(pool_script_waiting, passes_on_at_a_claim_what_ran_out_meanwhile) {
@@ -102,7 +90,9 @@ TEST_F(pool_script_waiting, trusts_a_client_again_that_claims_in_time) {
     pool.pass(100);
     EXPECT_EQ(pool.acquire("c.1").word, "granted") << "b let an offer lapse";
     EXPECT_EQ(pool.claim("b.2").word, "granted");
-    EXPECT_EQ(pool.release("c.1").offered_to, "b.3");
+    EXPECT_TRUE(pool.acquire("b.3").place_is_new) << "its other places went with the offer";
+    EXPECT_EQ(pool.release("c.1").offered_to, "c.2");
+    EXPECT_EQ(pool.release("c.2").offered_to, "b.3");
 }
 
 TEST_F(pool_script_waiting, lets_a_holder_grow_into_what_was_offered_to_nobody_in_particular) {
@@ -299,7 +289,7 @@ TEST_F(pool_script_waiting, and_a_lock_refuse_each_other_and_write_nothing) {
                 EXPECT_EQ(pool.error_of(scripts::lock_acquire, {hold, "100", many, "1", "1", rules}),
                           "LOCKSTEP_FORMAT");
                 EXPECT_EQ(pool.error_of(scripts::lock_claim, {hold, "100", "1", rules}), "LOCKSTEP_FORMAT");
-                EXPECT_EQ(pool.error_of(scripts::lock_renew, {hold, "100", rules}), "LOCKSTEP_FORMAT");
+                EXPECT_EQ(pool.error_of(scripts::lock_renew, {hold, "100", rules, "1", many}), "LOCKSTEP_FORMAT");
                 EXPECT_EQ(pool.error_of(scripts::lock_release, {hold, rules}), "LOCKSTEP_FORMAT");
                 EXPECT_EQ(pool.error_of(scripts::lock_adopt, {hold, "c.1", "100", rules}), "LOCKSTEP_FORMAT");
             }
@@ -326,13 +316,13 @@ TEST_F(pool_script_waiting, and_a_lock_refuse_each_other_and_write_nothing) {
     // All that the short and the usual ways look at, but for v: something free, all taken, an offer, somebody who waits.
     auto const now = pool.commands.must({"TIME"}).elements.at(0).text;
     auto const held = "1 1 100000 " + now + "000000";
-    pool.commands.must({"HSET", pool.key, "v",         "3", "c",    "5", "u", "1", "n",
+    pool.commands.must({"HSET", pool.key, "v",         "5", "c",    "5", "u", "1", "n",
                         "1",    "b",      now + "999", "d", "1000", "t", "7", "x", "9999999999999",
                         "o1",   "a.1",    "ia.1",      held});
     refused("pool");
     pool.commands.must({"HSET", pool.key, "c", "1"});
     refused("pool");
-    pool.commands.must({"HSET", pool.key, "ia.1", "1 1 500 0 " + now + "999 offered"});
+    pool.commands.must({"HSET", pool.key, "ia.1", "1 1 500 0 " + now + "999 offered 1"});
     refused("pool");
     pool.commands.must({"HSET", pool.key, "ia.1", held, "h", "1", "l", "1", "q1", "b.1", "wb.1", "1"});
     refused("pool");
@@ -383,21 +373,31 @@ TEST_F(pool_script_waiting, refuses_bad_arguments_before_it_writes) {
         refused(scripts::pool_claim, {"a.1", "1000", "1", rules}, 0, holds);
         refused(scripts::pool_claim, {"a.1", "1000", "1", rules}, 1, numbers);
         refused(scripts::pool_claim, {"a.1", "1000", "1", rules}, 2, {"", "x"});
-        refused(scripts::pool_renew, {"a.1", "1000", rules}, 0, holds);
-        refused(scripts::pool_renew, {"a.1", "1000", rules}, 1, numbers);
+        std::vector<std::string> const renew{"a.1", "1000", rules, "1", "9999999999999"};
+        refused(scripts::pool_renew, renew, 0, holds);
+        refused(scripts::pool_renew, renew, 1, numbers);
+        refused(scripts::pool_renew, renew, 3, {"", "x", "-1", "0", "0.5", "nan", "inf"});
+        refused(scripts::pool_renew, renew, 4, {"", "x"});
         refused(scripts::pool_release, {"a.1", rules}, 0, holds);
         refused(scripts::pool_release, {"b.1", rules}, 1, {"", "500", "500 1"});
         refused(scripts::pool_adopt, {"a.1", "b.1", "1000", rules}, 1, holds);
         refused(scripts::pool_adopt, {"a.1", "b.1", "1000", rules}, 2, numbers);
-        refused(scripts::pool_change, {"a.1", "1", "1000", rules}, 0, holds);
-        refused(scripts::pool_change, {"a.1", "1", "1000", rules}, 1, numbers);
-        refused(scripts::pool_change, {"a.1", "1", "1000", rules}, 2, numbers);
-        refused(scripts::pool_create, {"1", rules}, 0, numbers);
-        refused(scripts::pool_resize, {"1", rules}, 0, numbers);
-        refused(scripts::pool_add, {"1", "s", "1", rules}, 0, digits);
-        refused(scripts::pool_add, {"1", "s", "1", rules}, 1, {"", "a b"});
-        refused(scripts::pool_add, {"1", "s", "1", rules}, 2, digits);
-        refused(scripts::pool_clear, {rules}, 0, {"", "500"});
+        std::vector<std::string> const change{"a.1", "1", "1000", rules, "1", "9999999999999"};
+        refused(scripts::pool_change, change, 0, holds);
+        refused(scripts::pool_change, change, 1, numbers);
+        refused(scripts::pool_change, change, 2, numbers);
+        refused(scripts::pool_change, change, 4, {"", "x", "-1", "0", "0.5", "nan", "inf"});
+        refused(scripts::pool_change, change, 5, {"", "x"});
+        refused(scripts::pool_create, {"1", rules, ""}, 0, numbers);
+        std::vector<std::string> const resize{"s", "1", "1", "", rules, "9999999999999"}, add{"s", "1", "1", rules, "9999999999999"};
+        std::vector<std::string> const clear{"s", "1", rules, "9999999999999"};
+        for (auto const& [script, arguments] : {std::pair{&scripts::pool_resize, &resize}, {&scripts::pool_add, &add}, {&scripts::pool_clear, &clear}}) {
+            refused(*script, *arguments, 0, {"", "a b"});
+            refused(*script, *arguments, 1, {"", "x", "-1", "0", "0.5", "nan", "inf"});
+            refused(*script, *arguments, arguments->size() - 2, {"", "500"});
+            refused(*script, *arguments, arguments->size() - 1, {"", "x"});
+            if (script != &scripts::pool_clear) refused(*script, *arguments, 2, numbers);
+        }
         EXPECT_EQ(pool.hash(), before);
     }
     pool.enter("c.9", "me");  // queued

@@ -148,24 +148,32 @@ TYPED_TEST(queue_script, passes_over_who_cannot_be_heard_at_once) {
     EXPECT_EQ(this->queue.residue(), "");
 }
 
-TYPED_TEST(queue_script, drops_nobody_while_nobody_is_heard) {
+TYPED_TEST(queue_script, is_free_when_nobody_in_the_queue_is_heard) {
     this->held_by_a_and_wanted_by({"b.1", "c.1", "d.1"});
     for (auto const* const client : {"b", "c", "d"}) this->queue.disconnect(client);
     auto const released = this->queue.release("a.1");
-    EXPECT_EQ(released.offered_to, "b.1");
+    EXPECT_EQ(released.offered_to, "");
     EXPECT_EQ(released.heard, 0);
-    EXPECT_EQ(this->queue.claim("c.1").position, 1);
-    EXPECT_EQ(this->queue.claim("d.1").position, 2);
-    EXPECT_EQ(this->queue.claim("b.1").word, "granted") << "it may have found out by itself";
+    EXPECT_EQ(this->queue.residue(), "");
+    for (auto const* const hold : {"b.1", "c.1", "d.1"}) EXPECT_EQ(this->queue.claim(hold).word, "gone");
+    EXPECT_EQ(this->queue.acquire("c.1").word, "granted") << "it lives";
 }
 
-TYPED_TEST(queue_script, lets_a_caller_have_what_was_offered_to_nobody_in_particular) {
-    this->held_by_a_and_wanted_by({"b.1", "b.2"});
-    this->queue.disconnect("b");
-    EXPECT_EQ(this->queue.release("a.1").heard, 0);
-    EXPECT_EQ(this->queue.acquire("c.1").word, "granted");
-    this->queue.release("c.1");
-    EXPECT_EQ(this->queue.residue(), "") << "and c, being heard, shows that b is gone";
+TYPED_TEST(queue_script, gives_each_offer_the_claim_window_of_whoever_gets_it) {
+    auto const usual = this->queue.rules;
+    this->held_by_a_and_wanted_by({});
+    this->queue.rules = "2000 " + usual.substr(usual.find(' ') + 1);
+    EXPECT_EQ(this->queue.acquire("b.1").word, "queued");
+    this->queue.rules = "10 " + usual.substr(usual.find(' ') + 1);
+    EXPECT_EQ(this->queue.acquire("c.1").word, "queued");
+    EXPECT_EQ(this->queue.release("a.1").offered_to, "b.1");
+    this->queue.pass(1900);
+    EXPECT_EQ(this->queue.try_acquire("d.1").word, "busy") << "whoever asks";
+    EXPECT_EQ(this->queue.claim("b.1").word, "granted");
+    EXPECT_EQ(this->queue.release("b.1").offered_to, "c.1");
+    this->queue.pass(10);
+    EXPECT_EQ(this->queue.claim("c.1").word, "gone");
+    this->queue.rules = usual;
 }
 
 TYPED_TEST(queue_script, takes_an_offer_back_that_is_not_claimed_in_time) {
@@ -200,24 +208,30 @@ TYPED_TEST(queue_script, passes_over_all_places_of_a_client_that_let_an_offer_la
     EXPECT_EQ(this->queue.release("c.1").offered_to, "c.2") << "nor b.4";
     EXPECT_EQ(this->queue.claim("c.2").word, "granted");
     EXPECT_THAT(this->queue.told(), ElementsAre("b.1", "c.2"));
-    EXPECT_EQ(this->queue.claim("b.1").word, "gone");  // b is back
-    EXPECT_EQ(this->queue.acquire("c.3").word, "queued");
-    EXPECT_EQ(this->queue.release("c.2").offered_to, "b.2") << "so its places count again, in their order";
+    EXPECT_EQ(this->queue.claim("b.1").word, "gone");
+    EXPECT_EQ(this->queue.acquire("b.2").word, "queued") << "b is back, and its other places are gone";
+    EXPECT_EQ(this->queue.release("c.2").offered_to, "b.2");
     this->queue.pass(this->queue.window);
     EXPECT_EQ(this->queue.acquire("c.3").word, "granted");
     EXPECT_EQ(this->queue.acquire("c.4").word, "queued");
     EXPECT_EQ(this->queue.acquire("b.5").word, "queued") << "any call will do";
-    EXPECT_EQ(this->queue.release("c.3").offered_to, "b.3");
+    EXPECT_EQ(this->queue.release("c.3").offered_to, "c.4");
+    EXPECT_EQ(this->queue.release("c.4").offered_to, "b.5");
 }
 
-TYPED_TEST(queue_script, does_not_hold_up_a_caller_with_offers_to_suspects) {
+TYPED_TEST(queue_script, takes_the_places_of_suspects_out_of_the_queue) {
     this->held_by_a_and_wanted_by({"b.1", "b.2", "b.3"});
     this->queue.release("a.1");
     this->queue.pass(this->queue.window);
-    this->queue.release("a.1");  // b.2 is doubted
+    EXPECT_EQ(this->queue.release("a.1").offered_to, "") << "they are all of one client, and it let an offer lapse";
+    EXPECT_EQ(this->queue.residue(), "");
     EXPECT_EQ(this->queue.try_acquire("c.1").word, "granted");
+    auto const again = this->queue.acquire("b.3");
+    EXPECT_EQ(again.word, "queued");
+    EXPECT_TRUE(again.place_is_new) << "and if it lives it hears so";
+    EXPECT_FALSE(this->queue.acquire("b.3").place_is_new);
     EXPECT_EQ(this->queue.release("c.1").offered_to, "b.3");
-    EXPECT_EQ(this->queue.claim("b.3").word, "granted") << "and b can still take it if it lives";
+    EXPECT_EQ(this->queue.claim("b.3").word, "granted");
     this->queue.release("b.3");
     EXPECT_EQ(this->queue.residue(), "");
 }
@@ -419,6 +433,59 @@ TYPED_TEST(queue_script, tells_by_a_sharded_channel_if_that_has_a_hash_tag) {
     EXPECT_EQ(said.elements.at(0).text, "smessage");
     EXPECT_EQ(said.elements.at(2).text, "c.1");
     EXPECT_EQ(this->queue.server.info("cmdstat_publish"), "");
+}
+
+// ---- commands that come late
+
+TYPED_TEST(queue_script, ignores_a_renewal_that_is_older_than_the_last_one) {
+    this->queue.keep_own_time();
+    this->held_by_a_and_wanted_by({"b.1"});
+    EXPECT_EQ(this->queue.renew("a.1", 1'000, 1).word, "renewed");
+    EXPECT_EQ(this->queue.renew("a.1", 600'000, 2).left, 600'000);
+    auto const late = this->queue.renew("a.1", 1'000, 1);
+    EXPECT_EQ(late.word, "older");
+    EXPECT_GE(late.left, 599'990);
+    this->queue.pass(2'000);
+    EXPECT_EQ(this->queue.try_acquire("c.1").word, "busy") << "as long as the last one said";
+    EXPECT_EQ(this->queue.renew("a.1", 5, 3).word, "renewed");
+    this->queue.pass(10);
+    EXPECT_EQ(this->queue.release("a.1").offered_to, "b.1");
+}
+
+TYPED_TEST(queue_script, answers_a_renewal_that_is_sent_again_with_the_time_that_is_left) {
+    this->queue.keep_own_time();
+    this->held_by_a_and_wanted_by({});
+    EXPECT_EQ(this->queue.renew("a.1", 10'000, 1).left, 10'000);
+    this->queue.pass(4'000);
+    auto const again = this->queue.renew("a.1", 10'000, 1);
+    EXPECT_EQ(again.word, "renewed");
+    EXPECT_LE(again.left, 6'000);
+    EXPECT_GE(again.left, 5'990);
+}
+
+TYPED_TEST(queue_script, begins_to_count_anew_with_each_hold) {
+    this->held_by_a_and_wanted_by({"b.1"});
+    this->queue.renew("a.1", 1'000, 9);
+    this->queue.release("a.1");
+    this->queue.claim("b.1");
+    EXPECT_EQ(this->queue.renew("b.1", 1'000, 1).word, "renewed");
+    EXPECT_EQ(this->queue.acquire("c.1").word, "queued");
+    this->queue.renew("b.1", 1'000, 7);
+    this->queue.pass(1'000);
+    EXPECT_EQ(this->queue.acquire("c.1").word, "granted") << "by a lapse";
+    EXPECT_EQ(this->queue.renew("c.1", 1'000, 1).word, "renewed");
+}
+
+TYPED_TEST(queue_script, changes_nothing_when_it_adopts_again_after_a_renewal) {
+    this->queue.keep_own_time();
+    this->held_by_a_and_wanted_by({});
+    EXPECT_EQ(this->queue.adopt("a.1", "c.1").word, "granted");
+    EXPECT_EQ(this->queue.renew("c.1", 600'000, 1).word, "renewed");
+    auto const late = this->queue.adopt("a.1", "c.1");
+    EXPECT_EQ(late.word, "granted");
+    EXPECT_GE(late.left, 599'990);
+    this->queue.pass(20'000);
+    EXPECT_EQ(this->queue.try_acquire("d.1").word, "busy");
 }
 
 }  // namespace

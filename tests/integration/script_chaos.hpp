@@ -4,6 +4,7 @@
 // again.
 #pragma once
 
+#include "script_beliefs.hpp"
 #include "script_support.hpp"
 #include "support/eventually.hpp"
 #include "support/seed.hpp"
@@ -35,7 +36,7 @@ public:
 
     // Clients that paused, died or were late since they last had nothing to wait for: order is not promised to them.
     std::set<std::string> unfit{};
-    int grants = 0, handovers = 0, repeats = 0, late = 0, lapsed = 0;
+    int grants = 0, handovers = 0, repeats = 0, late = 0, lapsed = 0, overtaken = 0;
     std::string complaint{};
 };
 
@@ -84,7 +85,7 @@ protected:
     enum class place { unknown, waiting, held };
     struct hold_state {
         place at = place::unknown;
-        std::int64_t deadline = 0;
+        std::int64_t deadline = 0, commands = 0;
     };
     struct client {
         std::string name;
@@ -105,7 +106,8 @@ protected:
     // The commands, each for one hold.
     virtual command asking(std::string const& hold, std::int64_t deadline, std::int64_t waiters) = 0;
     virtual script_answer claim(std::string const& hold) = 0;
-    virtual script_answer renew(std::string const& hold) = 0;
+    virtual script_answer renew(std::string const& hold, std::int64_t length, std::int64_t number) = 0;
+    virtual bool is_exclusive() const { return false; }  // one that is held excludes all others
     virtual script_answer release(std::string const& hold) = 0;
     virtual std::string residue() = 0;
     virtual void check_state() = 0;
@@ -205,7 +207,7 @@ private:
 
     void take(client& who, std::string const& hold, std::optional<script_answer> const& answer) {
         if (!answer || !who.holds.contains(hold)) return;
-        if (answer->word == "granted") who.holds[hold].at = place::held;
+        if (answer->word == "granted") who.holds[hold].at = place::held, believes(hold, *answer);
         if (answer->word == "queued") who.holds[hold].at = place::waiting;
     }
 
@@ -223,15 +225,29 @@ private:
     }
 
     void prolong(client& who, std::string const& hold) {
-        send(who, hold, [this, hold] { return renew(hold); });
+        auto const length = script_bench::ttl / 20 * (1 + pick(60)), number = ++who.holds[hold].commands;
+        beliefs_.ends_by(hold, now_ + length);
+        auto const run = [this, hold, length, number] { return renew(hold, length, number); };
+        if (one_in(2)) return ghosts_.emplace_back(hold, run), prolong(who, hold);  // no answer came in time: another is sent
+        auto const answer = send(who, hold, run);
+        if (answer && answer->word == "renewed") beliefs_.holds_until(hold, answer->now + answer->left);
+        if (answer && answer->word == "gone") beliefs_.has_ended(hold);
+    }
+
+    void believes(std::string const& hold, script_answer const& granted) {
+        beliefs_.holds_until(hold, granted.now + granted.left);
+        auto const other = is_exclusive() ? beliefs_.holder_besides(hold, granted.now) : "";
+        if (!other.empty()) judge_.complain(hold + " has it, and " + other + " believes so too");
     }
 
     void give_back(client& who, std::string const& hold) {
+        beliefs_.has_ended(hold);
         if (send(who, hold, [this, hold] { return release(hold); })) who.holds.erase(hold);
     }
 
     // A timeout: the local decision stands. What may still be on its way is cancelled again after its deadline.
     void give_up(client& who, std::string const& hold) {
+        beliefs_.has_ended(hold);
         who.owed.emplace_back(who.holds[hold].deadline, hold);
         who.holds.erase(hold);
         send(who, hold, [this, hold] { return release(hold); });
@@ -239,6 +255,7 @@ private:
 
     void die(client& who) {
         judge_.unfit.insert(who.name);
+        for (auto const& [hold, state] : who.holds) beliefs_.has_ended(hold);
         if (one_in(2)) bench_.disconnect(who.name);  // else its connection is still open: it is only heard to be alive
         std::erase_if(clients_, [name = who.name](auto const& one) { return one.name == name; });
         born();
@@ -250,7 +267,7 @@ private:
         if (one_in(80)) by = bench_.window;
         if (one_in(300)) by = bench_.ttl;
         if (one_in(400)) by = set_back_ != 0 ? set_back_ : -pick(static_cast<int>(bench_.hour));
-        if (by < 0 || by == set_back_) set_back_ = std::max<std::int64_t>(0, -by);
+        if (by < 0 || by == set_back_) beliefs_.clock_stepped(by), set_back_ = std::max<std::int64_t>(0, -by);
         if (by > 20 || by < 0)
             for (auto& one : clients_) judge_.unfit.insert(one.name);
         for (auto& one : clients_)
@@ -270,6 +287,7 @@ private:
 
     script_bench& bench_;
     script_referee& judge_;
+    script_beliefs beliefs_;
     std::mt19937_64 random_;
     int sleeps_one_in_;
     std::vector<client> clients_;

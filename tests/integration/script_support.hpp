@@ -30,9 +30,10 @@ inline reply run_script(redis_server& server, scripts::script const& script, std
 // What a script said, its numbers under the names its header gives them.
 struct script_answer {
     std::string word{};  // granted, queued, busy, late, gone, released, ...; or an error
-    std::int64_t fence = 0, fences = 0, left = 0, now = 0, position = 0, heard = 0, old = 0;
+    std::int64_t fence = 0, fences = 0, left = 0, now = 0, position = 0, heard = 0, old = 0, go_on_at = 0;
     std::string offered_to{};
     bool short_way = false;  // a bare number
+    bool place_is_new = false, asks_again = false;
 };
 
 class script_bench {
@@ -148,10 +149,10 @@ protected:
             if (answer.word == "granted")
                 answer.fence = at(1), answer.fences = at(2), answer.left = at(3), answer.now = at(4);
             else if (answer.word == "queued")
-                answer.position = at(1), answer.left = at(2), answer.now = at(3);
+                answer.position = at(1), answer.left = at(2), answer.now = at(3), answer.place_is_new = at(4) == 1;
             else if (answer.word == "changed")
                 answer.fence = at(1), answer.left = at(2), answer.now = at(3);
-            else if (answer.word == "busy" || answer.word == "renewed")
+            else if (answer.word == "busy" || answer.word == "renewed" || answer.word == "older")
                 answer.left = at(1), answer.now = at(2);
             else if (answer.word == "resized" || answer.word == "cleared")
                 answer.old = at(1), answer.now = at(2);
@@ -159,9 +160,16 @@ protected:
                 answer.now = at(1);
             if (answer.word == "added") answer.offered_to = said.elements.at(2).text;
             if (answer.word == "released") answer.offered_to = said.elements.at(2).text, answer.heard = at(3);
+            if (answer.word == "resized" || answer.word == "created" || answer.word == "exists") answer.go_on_at = said.elements.back().integer;
+            bool const gives_back = answer.word == "released" || answer.word == "cancelled" || answer.word == "gone";
+            answer.asks_again = gives_back ? said.elements.size() > 4 && at(4) == 1
+                                           : (answer.word == "queued" || answer.word == "busy") && answer.left == 0;
         }
         return answer;
     }
+
+    // Of a command that sets something: larger than all before, unless one is given.
+    std::string number(std::int64_t given) { return text(given != 0 ? given : ++last_number_); }
 
     // What is there of these fields, by their first letters.
     std::string fields_with(std::string_view letters) {
@@ -180,6 +188,7 @@ private:
 
     std::vector<std::string> told_;
     std::chrono::microseconds call_takes_{0};
+    std::int64_t last_number_ = 0;
 };
 
 }  // namespace lockstep::test

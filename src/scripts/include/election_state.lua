@@ -19,46 +19,36 @@ local function elect(ttl, who)
 end
 
 -- As for a lock.
-local function settle(wanted)
-    if not owner or (ends > now and not (wanted and state == 'doubted' and owner ~= hold)) then return end
+local function settle()
+    if not owner or ends > now then return end
     if state == 'held' then note_end('lost') else suspect(owner) end
     owner = nil
 end
 
--- Offers what nobody owns to the one of the highest priority that can be reached, and of those to the first. Otherwise as next_in_line.
+-- Offers what nobody owns to the one of the highest priority that can be reached, and of those to the first. Otherwise as for a lock.
 local function pass_on()
-    local order, silent, at = {}, {}, head
-    while at <= tail and #order < 1000 do
+    local order, at = {}, head
+    while at and at <= tail and #order < 1000 do
         order[#order + 1], at = at, node(at)[3]
     end
     table.sort(order, function(a, b)
         local first, second = tonumber(node(a)[4] or 0), tonumber(node(b)[4] or 0)
         return first > second or (first == second and a < b)
     end)
-    local chosen, heard, how = nil, 0, 'offered'
     for _, one in ipairs(order) do
-        local id = node(one)[1]
-        local name = string.match(id, '^[^.]+')
-        if id == hold then
-            chosen, heard = one, silent[1] and listeners(name) or 1
-        elseif is_suspect(name) then
-            if listeners(name) == 0 then silent[#silent + 1] = one end
-        else
-            heard = tell(name, id)
-            if heard ~= 0 then chosen = one else silent[#silent + 1] = one end
+        local heard = more and 0 or reach(one)
+        if heard ~= 0 then
+            owner, state, span = node(one)[1], 'offered', node(one)[5]
+            ends = now + span
+            leave(one)
+            return heard
         end
-        if chosen then break end
     end
-    if not chosen then
-        chosen, how = order[1], 'doubted'
-        heard = tell(string.match(node(chosen)[1], '^[^.]+'), node(chosen)[1])
-    elseif heard > 0 then
-        for _, gone in ipairs(silent) do leave(gone) end
-    end
-    owner, state, ends = node(chosen)[1], how, now + window
-    leave(chosen)
-    return heard
+    more = head
+    return 0
 end
+
+local function look_again() return owner and ends - now or 0 end
 
 -- The stream first: a server that refuses that has changed nothing.
 local function commit_all()
@@ -72,7 +62,7 @@ local function commit_all()
     elseif head and ranked and not noted[3] then
         set[#set + 1], set[#set + 2] = 'y', '1'
     end
-    commit()
+    commit(head)
     if changes ~= '' or owner == hold then call('PEXPIREAT', KEYS[2], math.max(now, ends or 0) + 2 * retention) end
     if changes ~= '' then redis.pcall(publish, KEYS[2], 'changed') end
 end

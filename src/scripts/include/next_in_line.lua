@@ -1,9 +1,9 @@
--- Finds whom to offer what came free: the first in line that can be reached. It is told. Needs queue. Suspects are passed over.
--- A client that nobody heard for (PUBLISH = 0) is passed over too, and dropped once somebody behind it was heard: while a Cluster slot
--- migrates, zero is not death. When nobody can be reached the first gets a 'doubted' offer, which whoever asks next may take.
+-- Finds whom to offer what came free: the first in line that can be reached. It is told. Needs queue. Places of suspects, and of clients
+-- that nobody heard for (PUBLISH = 0), are taken out of the queue on the way: who is alive after all asks again, and joins at its end.
+local longest_walk = 500  -- places that are taken out in one call; then `more` is true, and the caller asks again
 local publish, numbers = 'PUBLISH', 'NUMSUB'
 if string.find(channel, '{', 1, true) then publish, numbers = 'SPUBLISH', 'SHARDNUMSUB' end
-local steps = 0
+local walked, more, silent = 0, false, {}
 
 local function tell(name, id)
     local heard = redis.pcall(publish, channel .. name, id)
@@ -15,42 +15,36 @@ local function listeners(name)
     return heard[2] or -1
 end
 
--- The ticket, how many heard, and the state of the offer. With fits(want), nothing if the first that can be reached does not fit:
--- that one is not told, and those behind it wait too.
+-- How many hear of an offer to this place, -1 if that cannot be known; 0, and it is no place any more, if it is not to get one. One that is
+-- blocked is not told. Whoever calls is there.
+local function reach(at, blocked)
+    local id = node(at)[1]
+    local name = string.match(id, '^[^.]+')
+    local heard = 0
+    if id == hold then
+        heard = 1
+    elseif not silent[name] and not is_suspect(name) then
+        heard = blocked and listeners(name) or tell(name, id)
+    end
+    if heard == 0 then
+        silent[name] = true
+        leave(at)
+        walked = walked + 1
+        more = head and walked >= longest_walk
+    end
+    return heard
+end
+
+-- The ticket, and how many heard. Nothing: nobody is left, the walk is not finished (`more`), or, with fits(want), the first that can be
+-- reached wants what is not there yet; those behind it wait too.
 local function next_in_line(fits)
-    local reach, silent, chosen, heard, kept, blocked = {}, {}, nil, 0, false, false
-    local at = start or head
-    while not chosen and at <= tail and steps < 1000 do
-        local id, _, after, want = unpack(node(at))
-        local name = string.match(id, '^[^.]+')
-        local stuck = fits and not fits(want)
-        if id == hold then
-            chosen, heard = at, silent[1] and listeners(name) or 1
-        elseif is_suspect(name) then
-            reach[name] = reach[name] or listeners(name)
-        elseif reach[name] ~= 0 then
-            reach[name] = stuck and listeners(name) or tell(name, id)
-            if reach[name] ~= 0 then chosen, heard = at, reach[name] end
-        end
-        kept = kept or not chosen and not is_suspect(name)
-        if chosen then
-            blocked = stuck
-        else
-            if reach[name] == 0 then silent[#silent + 1] = at end
-            at, steps = after, steps + 1
+    while head and not more do
+        local at = head
+        local blocked = fits and not fits(node(at)[4])
+        local heard = reach(at, blocked)
+        if heard ~= 0 then
+            if blocked then return end
+            return at, heard
         end
     end
-    local state = 'offered'
-    if not chosen then
-        chosen = steps == 1000 and not kept and at <= tail and at or head
-        local id, _, _, want = unpack(node(chosen))
-        blocked, state = fits and not fits(want), 'doubted'
-        if not blocked then heard = tell(string.match(id, '^[^.]+'), id) end
-    elseif heard > 0 then
-        for _, gone in ipairs(silent) do leave(gone) end
-        kept = false
-    end
-    if chosen ~= head and not kept then start = chosen end
-    if blocked then return end
-    return chosen, heard, state
 end

@@ -1,13 +1,16 @@
--- For scripts that say how many permits there are. Needs pool_pass_on.
+-- For scripts that say how many permits there are. Needs pool_pass_on, and from: the ticket to go on at, or nothing.
+local turned_at_once = 500
 
--- Takes all out of the queue that want too much, and those that waited only for the pool to be created, and returns them. Nothing is kept
--- of them, so who is dead is in nobody's way either.
-local function turn_away()
-    local away, at, final = {}, head, tail
+-- Takes those out of the queue that want too much, and those that waited only for the pool to be created: so many in one call. Nothing is kept
+-- of them, so who is dead is in nobody's way either. Returns the ticket to go on at, if there is one.
+local function turn_away(at)
+    local final, looked = tail, 0
     local some = head and 2 * holes > tail - head and 1 or 1000  -- at a time, unless most numbers are holes
-    while at and at <= final do
+    while at and head and at <= final do
+        if looked >= 2000 or #turned_away >= turned_at_once then return at end
         local from, fields = at, {}
         for i = from, math.min(final, from + some - 1) do fields[#fields + 1] = 'q' .. i end
+        looked = looked + math.max(#fields, 10)
         for i, text in ipairs(call('HMGET', key, unpack(fields))) do
             if text and count > 0 and not string.find(text, ' ', 1, true) then  -- wants one, and the next number is behind it
                 at = from + i
@@ -16,23 +19,29 @@ local function turn_away()
                 local id, _, after, want = unpack(node(number))
                 if too_much(want) or want == '0' then
                     leave(number)
-                    away[#away + 1] = id
+                    turned_away[#turned_away + 1] = id
                 end
                 at = after
+            elseif from + i - 1 == at then  -- it left meanwhile
+                at = at + 1
             end
+            if #turned_away >= turned_at_once then break end
         end
     end
-    return away
 end
 
--- Returns the first it offered to, or ''. Those who were turned away are told when that is written: they ask again, and get what they wanted or hear why not.
-local function set_count(to)
+-- Returns the first it offered to, or '', and the ticket to go on at, or 0.
+local function set_count(to, from)
     local fewer = not count or to < count
-    count, need = to, now
+    count, need = to, math.max(need, now)
     settle()
-    local away = fewer and turn_away() or {}
+    local next
+    if from then
+        next = turn_away(head and math.max(from, head))
+    elseif fewer then
+        next = turn_away(head)
+    end
     local first = pass_on()
     commit_all()
-    for _, id in ipairs(away) do tell(string.match(id, '^[^.]+'), id) end
-    return first
+    return first, next or 0
 end

@@ -4,6 +4,7 @@
 // <name>, <name>-2 and <name>-3 until it ends, and says "held 0".
 // Answers each line of its input with one of its own:
 //   acquire   "held <fence>", when it has it
+//   crowd <n> "waiting": so many more of this process stand in line, each with a place of its own, until it ends
 //   release   "released"
 //   check     "valid" or "invalid"
 //   work      acts for as long as it may: "working" when it begins; "last <ns>" when it may not any more, the steady clock's time before
@@ -14,12 +15,14 @@
 #include <lockstep/client.hpp>
 #include <lockstep/event.hpp>
 #include <lockstep/multi_lock.hpp>
+#include <lockstep/task.hpp>
 
 #include <chrono>
 #include <exception>
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -42,10 +45,31 @@ void work(lockstep::lease const& held) {
     say("stopped");
 }
 
-void obey(std::string const& order, std::function<lockstep::lease()> const& acquire, lockstep::lease& held) {
+/// Those who stand in line for as long as the process lives.
+class crowd {
+public:
+    crowd(std::string const& kind, lockstep::client& by, std::string const& name, lockstep::lease_options options)
+        : make_([&by, kind, name, options]() mutable {
+              options.cohort_passes = 0;
+              return lockstep::test::holdable{lockstep::test::kind_called(kind), by, name, options};
+          }) {}
+    void grow(int by) {
+        if (!of_) of_.emplace(make_());
+        for (int i = 0; i < by; ++i) lockstep::start(of_->async_acquire(), [](std::exception_ptr, std::optional<lockstep::lease>) {});
+    }
+
+private:
+    std::function<lockstep::test::holdable()> make_;
+    std::optional<lockstep::test::holdable> of_;
+};
+
+void obey(std::string const& order, std::function<lockstep::lease()> const& acquire, lockstep::lease& held, crowd& others) {
     if (order == "acquire") {
         held = acquire();
         say("held " + std::to_string(held.fence()));
+    } else if (order.starts_with("crowd ")) {
+        others.grow(std::stoi(order.substr(6)));
+        say("waiting");
     } else if (order == "release") {
         held.release();
         say("released");
@@ -87,10 +111,11 @@ int main(int count, char** arguments) try {
     lockstep::lease_options const options{.ttl = milliseconds{std::stoi(arguments[4])},
                                           .claim_window = milliseconds{std::stoi(arguments[5])}};
     auto const acquire = way_to_acquire(arguments[1], client, arguments[3], options);
+    crowd others{arguments[1], client, arguments[3], options};
     lockstep::lease held;
     for (std::string order; std::getline(std::cin, order);) {
         try {
-            obey(order, acquire, held);
+            obey(order, acquire, held, others);
         } catch (std::exception const& failure) {
             say(std::string{"failed: "} + failure.what());
         }

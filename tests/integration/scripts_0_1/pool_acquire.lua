@@ -1,0 +1,463 @@
+--[[ pool_acquire: take permits of a pool, or queue for them. The same hold again gets the same answer.
+  KEYS[1]  pool         hash
+  ARGV[1]  hold         id of this hold: '<client>.<n>', no spaces
+  ARGV[2]  ttl_ms       length of the lease, an integer from 1 to 10^12
+  ARGV[3]  deadline_ms  the server's time after which this must not run any more
+  ARGV[4]  amount       how many permits, 0 to 10^12; 0 waits for the pool to be created, and for nobody else
+  ARGV[5]  waiters      how many may wait; 0: do not wait
+  ARGV[6]  rules        as in lock_acquire
+  ARGV[7]  count        how many permits the pool gets if it is new, at most 12 digits; '': this waits until it is created
+  ARGV[8]  mode         '' | 'consume': the permits are used up | 'group <owner id>': enters beside the owner's other holds
+  Returns  fence (alone: granted for ttl_ms, and the fence is also the server's time in µs)
+           | {'granted', fence, 1, left_ms, now_ms} | {'queued', position at most, look_again_ms, now_ms}
+           | {'busy', look_again_ms, now_ms} | {'late', now_ms}
+  Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT, LOCKSTEP_WAITERS (nothing was written). An argument is checked where it is used.
+           LOCKSTEP_ARGUMENT also when amount is more than there are, whether it asks first or was turned away by a resize.
+]]
+local call, hold, rules = redis.call, ARGV[1], ARGV[6]
+local ttl, deadline, amount = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+if not (ttl and ttl >= 1 and ttl <= 1e12 and deadline and amount and amount <= 1e12 and not string.find(ARGV[2] .. ARGV[4], '%D')
+        and string.find(hold, '.', 2, true)) then
+    return redis.error_reply('LOCKSTEP_ARGUMENT hold: <client>.<n>, ttl_ms: 1 to 10^12, deadline_ms: a number, amount: 0 to 10^12')
+end
+local time, q = call('TIME'), call('HMGET', KEYS[1], 'v', 'c', 'u', 'n', 'b', 't', 'x', 'h', 'i' .. hold)
+local fence = time[1] .. time[2]
+if #time[2] < 6 then fence = time[1] .. string.sub('00000' .. time[2], -6) end
+local us = fence + 0
+local now = (us - us % 1000) / 1000
+-- The short way: enough is free, nobody waits, nobody's lease is over, and this one ends after the first of the others. What TIME and
+-- the caller said is written as it is, since formatting numbers is what costs here. A group may have others to look for if n is there.
+if q[5] and q[6] and q[2] and q[1] == '2' and not q[8] and not q[9]
+    and (ARGV[8] == '' or not q[4] and string.find(ARGV[8], '^group [^ ]+$')) then
+    local used, index, first = q[3] and q[3] + amount or ARGV[4], q[4] and q[4] + 1 or '1', q[5] + 0
+    if used + 0 <= q[2] + 0 and now < first and first <= now + ttl and us > q[6] + 0 and now + ttl <= q[7] + 0 and now <= deadline then
+        local text = index .. ' ' .. ARGV[4] .. ' ' .. ARGV[2] .. ' ' .. fence
+        if ARGV[8] ~= '' then text = text .. ' ' .. now + ttl .. ' held g' .. string.sub(ARGV[8], 7) end
+        call('HSET', KEYS[1], 'o' .. index, hold, 'i' .. hold, text, 'n', index, 'u', used, 't', fence)
+        return us
+    end
+end
+
+local limit, owner = tonumber(ARGV[5]), string.match(ARGV[8], '^group ([^ ]+)$')
+local mode = owner and 'g' .. owner or ({[''] = '', consume = 'c'})[ARGV[8]]
+if not limit or deadline ~= deadline or not mode or #ARGV[7] > 12 or string.find(ARGV[7], '%D') then
+    return redis.error_reply('LOCKSTEP_ARGUMENT waiters, deadline_ms, count: numbers, mode: consume, group <owner id> or nothing')
+end
+-- The usual way when others are before us: nothing is free, nobody's lease is over, and nothing is to be put right. Only the rest below
+-- knows every rule; this is what it would do, without the price of reading and defining it all.
+local left = (q[5] or 0) - now
+if left > 0 and left <= ttl and q[1] == '2' and q[3] and q[3] + 0 >= q[2] + 0 and amount > 0 and amount <= q[2] + 0
+    and mode == '' and not q[9] and now + ttl <= q[7] + 0 and now <= deadline and string.find(hold, '^[^ .]+%.[^ ]+$') then
+    local w = call('HMGET', KEYS[1], 'l', 'z', 'm', 'w' .. hold)
+    local waiting = q[8] and w[1] - q[8] - (w[2] or 0) + 1 or 0
+    if not w[3] and not w[4] and waiting < limit then
+        local ticket = string.format('%d', (w[1] or 0) + 1)
+        local text = amount == 1 and hold or hold .. ' ' .. ARGV[4]
+        call('HSET', KEYS[1], 'q' .. ticket, text, 'w' .. hold, ticket, 'l', ticket, 'h', q[8] or ticket)
+        return {'queued', waiting + 1, left, now}
+    end
+end
+-- One pool of permits is one hash: what is always needed of it is read here, changed in Lua, and written back by commit(). Needs call,
+-- hold, rules, us and now (TIME). Scripts that act for no hold say '-.0', which no client is called.
+--   v  format                 t  last fence given           x  latest end of a lease that the key's expiry allows for
+--   c  how many permits there are (absent: not created yet)   u  how many of them are taken; more than c after a resize
+--   n  how many holds, held or offered: o1 to o<n> name them in any order, and each is i<hold> '<index> <permits> <span> <fence>',
+--      held for span ms from its fence on, or '<index> <permits> <span> <fence> <end> <state>[ <mode>]'
+--   b  no hold ends before this, and d the length of the one that does first; b = 0: one is doubted, so look at them all
+--   h l z g m q<ticket> w<hold>  who waits, as in lock_state; the last word of q<ticket> is '<permits>[<mode>]', none for '1'
+--   a<session> r<number> rf rl  what pool_add has counted, as in once
+-- Modes: c, the permits are used up when granted; g<owner>, the holds of one owner share one set of permits and one fence.
+-- A hold's number in o<index> is the only way to find all holds without the waiters. No field is called o or f: so the short ways of
+-- the lock's scripts do not take a pool for a free lock.
+local key = KEYS[1]
+local window, retention, channel = string.match(rules, '^(%d+) (%d+) (.+)$')
+local client = string.match(hold, '^([^ .]+)%.[^ ]+$')
+if not window or not client then
+    return redis.error_reply('LOCKSTEP_ARGUMENT hold: <client>.<n>, rules: <window_ms> <retention_ms> <channel>')
+end
+local was = call('HMGET', key, 'v', 'c', 'u', 'n', 'b', 'd', 't', 'x', 'i' .. hold, 'h', 'l', 'z', 'g', 'm', 'w' .. hold)
+if was[1] ~= '2' and (was[1] or call('EXISTS', key) == 1) then
+    return redis.error_reply('LOCKSTEP_FORMAT this pool is kept in a format that this version does not know')
+end
+local count, used, n, last = tonumber(was[2]), tonumber(was[3] or 0), tonumber(was[4] or 0), tonumber(was[7] or 0)
+local bound, bound_span = tonumber(n > 0 and was[5]), tonumber(was[6])
+local set, del, slots, changed, dropped, doubts, need = {}, {}, {}, {}, {}, false, 0
+
+local function touch(one)
+    if not one.changed then changed[#changed + 1] = one end
+    one.changed = true
+end
+
+-- Every end that is set passes here.
+local function heed(one)
+    if not bound or one.ends < bound then bound, bound_span = one.ends, one.span end
+    doubts, need = doubts or one.state == 'doubted', math.max(need, one.ends)
+end
+
+local function parse(id, text)
+    local index, amount, span, fence, more = string.match(text, '^(%S+) (%S+) (%S+) (%S+)(.*)$')
+    local ends, state, mode = string.match(more, '^ (%S+) (%S+) ?(%S*)$')
+    local one = {id = id, index = index + 0, amount = amount + 0, span = span + 0, fence = fence + 0, ends = tonumber(ends),
+                 state = state or 'held', mode = mode or ''}
+    one.ends = one.ends or (one.fence - one.fence % 1000) / 1000 + one.span
+    if one.ends > now + one.span then  -- the server's clock was set back, and the holder may be dead
+        one.ends = now + one.span
+        touch(one)
+        heed(one)
+    end
+    slots[one.index] = one
+    return one
+end
+local mine = was[9] and parse(hold, was[9])
+
+local function write(command, words)
+    for from = 1, #words, 4000 do call(command, key, unpack(words, from, math.min(#words, from + 3999))) end
+end
+
+-- Writes what differs. HSET comes first: a server out of memory refuses that one, and then nothing is half done.
+local function commit()
+    local function put(index, field, value)
+        if value and value ~= tonumber(was[index]) then set[#set + 1], set[#set + 2] = field, value end
+        if not value and was[index] then del[#del + 1] = field end
+    end
+    for _, one in ipairs(changed) do
+        if not one.gone then
+            local text = string.format('%d %.0f %.0f %.0f %.0f %s', one.index, one.amount, one.span, one.fence, one.ends, one.state)
+            put(0, 'i' .. one.id, one.mode == '' and text or text .. ' ' .. one.mode)
+            if one.moved then put(0, 'o' .. one.index, one.id) end
+        end
+    end
+    for i = n + 1, tonumber(was[4] or 0) do del[#del + 1] = 'o' .. i end
+    for id in pairs(dropped) do del[#del + 1] = 'i' .. id end
+    put(2, 'c', count)
+    put(3, 'u', used ~= 0 and used)
+    put(4, 'n', n ~= 0 and n)
+    if n > 0 then
+        put(5, 'b', doubts and 0 or bound)
+        put(6, 'd', bound_span)
+    end
+    put(7, 't', last ~= 0 and last)
+    local move = need > tonumber(was[8] or 0)
+    if move then
+        put(0, 'v', '2')
+        put(8, 'x', need + retention)
+    end
+    write('HSET', set)
+    write('HDEL', del)
+    if move then call('PEXPIREAT', key, need + 2 * retention) end
+end
+if now > deadline then return {'late', now} end
+-- Who waits for a lock or a pool, in order of tickets. Needs call, hold, client, key, set, del, and was[10] to was[15]: fields h, l,
+-- z, g, m and w<hold>. A ticket's neighbours are the numbers next to it, until one of them leaves: then its q<ticket> names them,
+-- '<hold> <before> <after>'. So joining writes no neighbour, and leaving two at most. What a waiter wants may follow as a last word.
+local head, tail, holes, start = tonumber(was[10]), tonumber(was[11]), tonumber(was[12] or 0), tonumber(was[13])
+local suspects, ticket, seen = was[14] or ' ', tonumber(was[15]), {}
+
+local function node(at)
+    local known = seen[at]
+    if not known then
+        local id, before, after, want = string.match(call('HGET', key, 'q' .. at), '^(%S+) ?(%S*) ?(%S*) ?(%S*)$')
+        if after == '' then before, want = nil, before end
+        known = {id, tonumber(before) or at - 1, tonumber(after) or at + 1, want ~= '' and want or nil}
+        seen[at] = known
+    end
+    return known
+end
+
+local function relink(at, before, after)
+    local known = node(at)
+    known[2], known[3] = before or known[2], after or known[3]
+    set[#set + 1] = 'q' .. at
+    set[#set + 1] = known[1] .. ' ' .. known[2] .. ' ' .. known[3] .. (known[4] and ' ' .. known[4] or '')
+end
+
+local function join(want)
+    tail = (tail or 0) + 1
+    head, ticket, seen[tail] = head or tail, tail, {hold, tail - 1, tail + 1, want}
+    local n = #set
+    set[n + 1], set[n + 2], set[n + 3], set[n + 4] = 'q' .. tail, want and hold .. ' ' .. want or hold, 'w' .. hold, tail
+end
+
+local function leave(at)
+    local id, before, after = unpack(node(at))
+    del[#del + 1] = 'q' .. at
+    del[#del + 1] = 'w' .. id
+    if start == at then start = after end
+    if head == tail then
+        head, tail, holes, start, suspects = nil, nil, 0, nil, ' '
+    elseif at == head then
+        head, holes = after, holes - (after - at - 1)
+    elseif at == tail then
+        tail, holes = before, holes - (at - before - 1)
+        if node(before)[3] ~= before + 1 then relink(before, nil, before + 1) end
+        if start and start > tail then start = tail + 1 end
+    else
+        holes = holes + 1
+        relink(before, nil, after)
+        relink(after, before, nil)
+    end
+end
+
+-- Puts what changed into set and del. Without a queue none of its fields stay.
+local function put_queue()
+    local function put(index, field, value)
+        local before = was[index]
+        if value and value ~= before and value ~= tonumber(before) then
+            set[#set + 1], set[#set + 2] = field, value
+        elseif before and not value then
+            del[#del + 1] = field
+        end
+    end
+    put(10, 'h', head)
+    put(11, 'l', tail)
+    put(12, 'z', holes ~= 0 and holes)
+    put(13, 'g', start)
+    put(14, 'm', suspects ~= ' ' and suspects)
+end
+
+local function is_suspect(name) return string.find(suspects, ' ' .. name .. ' ', 1, true) end
+
+-- One that let an offer lapse is suspect, unless it is calling now.
+local function suspect(id)
+    local name = string.match(id, '^[^.]+')
+    if not head or name == client or is_suspect(name) then return end
+    suspects = suspects .. name .. ' '
+    if #suspects > 2000 then suspects = string.match(suspects, '^ [^ ]+(.*)$') end
+end
+
+-- A client that calls is no suspect.
+local function trust()
+    local from, to = is_suspect(client)
+    if from then suspects, start = string.sub(suspects, 1, from) .. string.sub(suspects, to + 1), nil end
+end
+-- Finds whom to offer what came free: the first in line that can be reached. It is told. Needs queue. Suspects are passed over.
+-- A client that nobody heard for (PUBLISH = 0) is passed over too, and dropped once somebody behind it was heard: while a Cluster slot
+-- migrates, zero is not death. When nobody can be reached the first gets a 'doubted' offer, which whoever asks next may take.
+local publish, numbers = 'PUBLISH', 'NUMSUB'
+if string.find(channel, '{', 1, true) then publish, numbers = 'SPUBLISH', 'SHARDNUMSUB' end
+local steps = 0
+
+local function tell(name, id)
+    local heard = redis.pcall(publish, channel .. name, id)
+    return type(heard) == 'number' and heard or -1
+end
+
+local function listeners(name)
+    local heard = redis.pcall('PUBSUB', numbers, channel .. name)
+    return heard[2] or -1
+end
+
+-- The ticket, how many heard, and the state of the offer. With fits(want), nothing if the first that can be reached does not fit:
+-- that one is not told, and those behind it wait too.
+local function next_in_line(fits)
+    local reach, silent, chosen, heard, kept, blocked = {}, {}, nil, 0, false, false
+    local at = start or head
+    while not chosen and at <= tail and steps < 1000 do
+        local id, _, after, want = unpack(node(at))
+        local name = string.match(id, '^[^.]+')
+        local stuck = fits and not fits(want)
+        if id == hold then
+            chosen, heard = at, silent[1] and listeners(name) or 1
+        elseif is_suspect(name) then
+            reach[name] = reach[name] or listeners(name)
+        elseif reach[name] ~= 0 then
+            reach[name] = stuck and listeners(name) or tell(name, id)
+            if reach[name] ~= 0 then chosen, heard = at, reach[name] end
+        end
+        kept = kept or not chosen and not is_suspect(name)
+        if chosen then
+            blocked = stuck
+        else
+            if reach[name] == 0 then silent[#silent + 1] = at end
+            at, steps = after, steps + 1
+        end
+    end
+    local state = 'offered'
+    if not chosen then
+        chosen = steps == 1000 and not kept and at <= tail and at or head
+        local id, _, _, want = unpack(node(chosen))
+        blocked, state = fits and not fits(want), 'doubted'
+        if not blocked then heard = tell(string.match(id, '^[^.]+'), id) end
+    elseif heard > 0 then
+        for _, gone in ipairs(silent) do leave(gone) end
+        kept = false
+    end
+    if chosen ~= head and not kept then start = chosen end
+    if blocked then return end
+    return chosen, heard, state
+end
+-- Who holds permits of a pool. Needs pool_state and queue.
+
+-- The hold in a slot.
+local function at(index)
+    if slots[index] then return slots[index] end
+    local id = call('HGET', key, 'o' .. index)
+    return parse(id, call('HGET', key, 'i' .. id))
+end
+
+-- All of them at once.
+local function load_all()
+    for from = 1, n, 1000 do
+        local fields = {}
+        for i = from, math.min(n, from + 999) do
+            if not slots[i] then fields[#fields + 1] = 'o' .. i end
+        end
+        if fields[1] then
+            local ids = call('HMGET', key, unpack(fields))
+            for i, id in ipairs(ids) do fields[i] = 'i' .. id end
+            for i, text in ipairs(call('HMGET', key, unpack(fields))) do parse(ids[i], text) end
+        end
+    end
+end
+
+-- Another hold of the same owner, rather one that has a fence.
+local function companion(mode, but)
+    if string.sub(mode, 1, 1) ~= 'g' then return end
+    load_all()
+    local found
+    for i = 1, n do
+        local one = slots[i]
+        if one.mode == mode and one ~= but and (not found or one.state == 'held') then found = one end
+    end
+    return found
+end
+
+local function fits(want)
+    local amount, mode = string.match(want or '1', '^(%d+)(.*)$')
+    return count and (amount == '0' or amount + 0 <= count - used or companion(mode))
+end
+
+-- Nobody waits for more than there are: it would be in vain, and in the way of those behind. Who uses permits up waits for new ones.
+local function too_much(want)
+    local amount, mode = string.match(want or '1', '^(%d+)(.*)$')
+    return count and mode ~= 'c' and amount + 0 > count
+end
+
+local function add(id, want, state, span)
+    local amount, mode = string.match(want or '1', '^(%d+)(.*)$')
+    if not companion(mode) then used = used + amount end
+    n = n + 1
+    local one = {id = id, index = n, amount = amount + 0, span = span + 0, fence = 0, ends = now + span, state = state, mode = mode,
+                 moved = true}
+    slots[n], dropped[id] = one, nil
+    if id == hold then mine = one end
+    touch(one)
+    heed(one)
+end
+
+-- The last one moves into its slot. What it has comes free, unless its owner has other holds.
+local function drop(one)
+    local final = at(n)
+    slots[n], n = nil, n - 1
+    if n == 0 then bound = nil end
+    if final ~= one then
+        final.index, final.moved, slots[one.index] = one.index, true, final
+        touch(final)
+    end
+    one.gone, dropped[one.id] = true, true
+    if one == mine then mine = nil end
+    if not companion(one.mode) then used = used - one.amount end
+end
+
+-- Makes what was offered to this hold its own, with a new fence unless it keeps the one it has. The holds of one owner have one fence.
+local function take(ttl, keep)
+    local with = companion(mine.mode, mine)
+    if with and with.state == 'held' then
+        mine.fence = with.fence
+    elseif not keep then
+        last = math.max(last + 1, us)
+        mine.fence = last
+    end
+    if mine.mode == 'c' then count, used, mine.amount = count - mine.amount, used - mine.amount, 0 end
+    mine.state, mine.span, mine.ends = 'held', ttl, now + ttl
+    touch(mine)
+    heed(mine)
+    return {'granted', mine.fence, 1, ttl, now}
+end
+
+-- Forgets holds whose time is over, and offers that are doubted and in the way of somebody who calls. Looks at them only when one
+-- of them can be over, or is further away than it is long since the clock was set back.
+local function settle(wanted)
+    if n == 0 or (bound > now and bound <= now + bound_span and not (wanted and doubts)) then return end
+    load_all()
+    bound, doubts = nil, false
+    for i = n, 1, -1 do
+        local one = slots[i]
+        if one.ends <= now or (wanted and one.state == 'doubted' and one ~= mine) then
+            if one.state ~= 'held' then suspect(one.id) end
+            drop(one)
+        else
+            heed(one)
+        end
+    end
+end
+-- Offers permits that are free to as many as they are enough for, in order: one that needs more holds up those behind it. Needs
+-- pool_holds and next_in_line. At most 100 in one call, and whoever claims goes on; one doubted offer at a time.
+-- Returns the first it offered to, or '', and how many heard that.
+local function pass_on()
+    local first, first_heard, mode = '', 0, ''
+    -- Nothing is free, and still the first in line may enter beside its owner's other holds.
+    local function may_enter() return mode ~= '' or string.find(node(start and start <= tail and start or head)[4] or '', 'g', 1, true) end
+    for _ = 1, 100 do
+        if not head or not count or (used >= count and not may_enter()) then break end
+        local chosen, heard, state = next_in_line(fits)
+        if not chosen then break end
+        local id, _, _, want = unpack(node(chosen))
+        leave(chosen)
+        add(id, want, state, window)
+        mode = string.match(want or '', 'g.*') or ''
+        if first == '' then first, first_heard = id, heard end
+        if state == 'doubted' then break end
+    end
+    return first, first_heard
+end
+
+-- When a waiter should look again, if nobody tells it before: when the first lease can be over.
+local function look_again(ttl) return n > 0 and bound - now or ttl end
+
+local function place() return math.min(ticket - head, tail - head - holes) + 1 end
+
+-- commit() for scripts that changed the queue.
+local function commit_all()
+    put_queue()
+    commit()
+end
+local want, trying = amount .. mode, limit == 0 and not ticket
+trust()
+settle()
+if not count and ARGV[7] ~= '' then count, need = tonumber(ARGV[7]), math.max(need, now) end
+if not mine then
+    if too_much(want) then
+        if ticket then  -- an earlier version's resize let it stay
+            leave(ticket)
+            pass_on()
+            commit_all()
+        end
+        return redis.error_reply('LOCKSTEP_ARGUMENT ' .. amount .. ' permits are wanted, and there are only ' .. count)
+    end
+    if not fits(want) then settle(true) end
+    if fits(want) and (not head or amount == 0 or companion(mode)) then
+        if ticket then leave(ticket) end
+        add(hold, want, 'offered', ttl)
+    elseif not ticket and (not trying or fits(want)) then
+        if not trying and head and tail - head + 1 - holes >= limit then
+            return redis.error_reply('LOCKSTEP_WAITERS too many wait for this pool')
+        end
+        join(want ~= '1' and want or nil)
+    end
+end
+pass_on()
+local answer
+if mine and mine.state ~= 'held' then
+    answer = take(ttl)
+elseif mine then
+    answer = {'granted', mine.fence, 1, mine.ends - now, now}
+elseif trying then
+    if ticket then leave(ticket) end
+    answer = {'busy', look_again(ttl), now}
+else
+    need = math.max(need, now + ttl)
+    answer = {'queued', place(), look_again(ttl), now}
+end
+commit_all()
+return answer

@@ -3,7 +3,8 @@
 #   cmake -DSCRIPTS_DIR=dir [-DOUT_DIR=dir] -P embed_scripts.cmake
 #
 # Checked, and an error that names file and reason otherwise:
-# - the script opens with `--[[ <file name>: what it does` and a `]]` closes that header;
+# - the script opens with `--[[ <file name>: what it does` and a `]]` closes that header. Before it, one that grows nothing may have the line
+#   `#!lua flags=allow-oom`, and then a server at `maxmemory` runs it;
 # - the header has a line `Returns`;
 # - KEYS[i] and ARGV[i] declared in the header (at the start of a line) are numbered from 1 without a gap, and are the very
 #   ones the body uses. `ARGV[n..]` declares "n and all after it": needed if, and only if, the body uses ARGV with an index
@@ -134,16 +135,22 @@ foreach(file IN LISTS scripts)
   expand_includes(text)
   string(SHA1 sha1 "${text}")
 
-  string(FIND "${text}" "--[[ ${name}: " start)
-  string(FIND "${text}" "]]\n" end)
+  set(documented "${text}")
+  string(FIND "${text}" "#!lua flags=allow-oom\n" shebang)
+  if(shebang EQUAL 0)
+    string(LENGTH "#!lua flags=allow-oom\n" shebang)
+    string(SUBSTRING "${text}" ${shebang} -1 documented)
+  endif()
+  string(FIND "${documented}" "--[[ ${name}: " start)
+  string(FIND "${documented}" "]]\n" end)
   if(NOT start EQUAL 0)
     fail("must open with `--[[ ${name}: what it does`")
   elseif(end EQUAL -1)
     fail("its header is not closed by `]]` at the end of a line")
   endif()
-  string(SUBSTRING "${text}" 0 ${end} header)
+  string(SUBSTRING "${documented}" 0 ${end} header)
   math(EXPR end "${end} + 2")
-  string(SUBSTRING "${text}" ${end} -1 code)
+  string(SUBSTRING "${documented}" ${end} -1 code)
   if(NOT header MATCHES "\n[ \t]*Returns[ \t]+[^ \t\n]")
     fail("its header does not say what it Returns")
   endif()

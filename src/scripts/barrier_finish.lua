@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ barrier_finish: the completion step was run, well or not: this ends the generation.
   KEYS[1]  barrier     hash
   ARGV[1]  hold        id of the arrival that was told to run it

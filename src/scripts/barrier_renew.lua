@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ barrier_renew: prolong the lease of an arrival whose generation is still open.
   KEYS[1]  barrier  hash
   ARGV[1]  hold     id of the arrival

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ barrier_withdraw: this hold can't wait any longer. If its generation is still open, that breaks it for all; it may be complete.
   KEYS[1]  barrier     hash
   ARGV[1]  hold        id of the arrival

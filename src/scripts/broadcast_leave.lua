@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ broadcast_leave: this client has no waiter any more and need not be told.
   KEYS[1]  event  hash
   ARGV[1]  hold   '<client>.<n>' as in broadcast_wait; a client that asked with a larger n since stays

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ client_leave: a client that said who it is has ended.
   KEYS[1]  client   hash
   KEYS[2]  clients  sorted set of ids by when they were last heard of

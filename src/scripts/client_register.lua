@@ -9,6 +9,8 @@
 ]]
 local call = redis.call
 --#include server_time
+-- A server out of memory refuses only the first write of a script, and not one that keeps: who is registered goes on, nobody is new.
+if call('EXISTS', KEYS[1]) == 1 then call('PEXPIRE', KEYS[1], ARGV[2]) end
 call('HSET', KEYS[1], 'said', now, unpack(ARGV, 4))
 call('PEXPIRE', KEYS[1], ARGV[2])
 call('ZADD', KEYS[2], now, ARGV[1])

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ election_claim: take up the leadership that was offered. Never queues.
   KEYS[1]  election  hash
   KEYS[2]  changes   stream

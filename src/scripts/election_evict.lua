@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ election_evict: end somebody else's leadership. The next in line is offered it, and no term that was given so far is given again.
   KEYS[1]  election  hash
   KEYS[2]  changes   stream

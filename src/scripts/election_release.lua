@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ election_release: resign and offer the leadership to the next; or stop standing in line. Otherwise as lock_release.
   KEYS[1]  election  hash
   KEYS[2]  changes   stream

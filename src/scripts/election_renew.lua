@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ election_renew: prolong a leadership that is still one's own. It keeps its term, and what is lost stays lost: others get it now.
   KEYS[1]  election     hash
   KEYS[2]  changes      stream

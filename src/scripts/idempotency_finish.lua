@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ idempotency_finish: it is done. Written in any case: it was done, be it that the lease had run out.
   KEYS[1]  record        string, as in idempotency_begin
   ARGV[1]  token         of whoever did it

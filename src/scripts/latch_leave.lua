@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ latch_leave: this client has no waiter any more and need not be told.
   KEYS[1]  latch  hash
   ARGV[1]  hold   '<client>.<n>' as in latch_wait; a client that asked with a larger n since stays

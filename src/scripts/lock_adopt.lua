@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ lock_adopt: take over a lease by its token. The hold gets another id, so a token works once; asked again, the same answer.
   KEYS[1]  lock    hash
   ARGV[1]  token   hold id under which the lease was detached

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ lock_claim: make an offered lock one's own. Never queues.
   KEYS[1]  lock    hash
   ARGV[1]  hold    id of the hold it was offered to

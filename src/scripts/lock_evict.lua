@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ lock_evict: end somebody else's hold of a lock. The next in line is offered it, and no fence that was given so far is given again.
   KEYS[1]  lock   hash
   ARGV[1]  hold   id of the hold

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ lock_release: give the lock back and offer it to the next in line; or stop waiting for it (cancel). Asked again by a hold that
   has neither, it looks whether an offer or a lease has run out, and passes that on.
   KEYS[1]  lock     hash

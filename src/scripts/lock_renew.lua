@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ lock_renew: prolong a lease that is still one's own. It keeps its fence, and what is lost stays lost: others get it now.
   KEYS[1]  lock    hash
   ARGV[1]  hold    id of the hold

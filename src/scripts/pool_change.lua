@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ pool_change: hold fewer permits (always possible) or more of them (if they are free now) than before, for ttl_ms from now on.
   More passes the queue: those who wait there could not go before this hold ends anyway.
   KEYS[1]  pool    hash

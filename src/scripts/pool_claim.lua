@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ pool_claim: make offered permits one's own. Never queues.
   KEYS[1]  pool    hash
   ARGV[1]  hold    id of the hold they were offered to

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ pool_clear: take out the permits that nobody has. Who waits gets its due first; offers under way are kept. Said again, it counts once.
   KEYS[1]  pool      hash
   ARGV[1]  session   as in pool_add

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ pool_evict: end somebody else's hold of a pool; of an owner that has several, all. What it had is offered to the next in line, and no
   fence that was given so far is given again.
   KEYS[1]  pool   hash

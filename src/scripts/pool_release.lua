@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ pool_release: give permits back and offer them to the next in line; or stop waiting for them (cancel). Asked again by a hold
   that has neither, it looks whether offers or leases have run out, and passes them on.
   KEYS[1]  pool     hash

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ pool_renew: prolong a lease that is still one's own. It keeps its fence, and what is lost stays lost: others get it now.
   KEYS[1]  pool    hash
   ARGV[1]  hold    id of the hold

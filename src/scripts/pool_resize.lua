@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ pool_resize: change how many permits there are. Fewer than are taken is allowed: nobody gets one until enough came back. Those who
   wait for more than there are then wait no longer: they are told, and pool_acquire says why. What was offered before stays offered.
   KEYS[1]  pool      hash

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ stream_begin: an entry that was taken over begins, and counts as delivered from now on.
   KEYS[1]  stream      stream
   KEYS[2]  taken       hash, as in stream_recover

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ stream_leave: a consumer goes, unless entries are pending for it: with it those would be forgotten.
   KEYS[1]  stream    stream
   ARGV[1]  group     of consumers

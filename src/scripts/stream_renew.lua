@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ stream_renew: this consumer still works on these entries; nobody else is to take them over.
   KEYS[1]  stream     stream
   ARGV[1]  group      of consumers

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[ stream_take: what this consumer was given but does not have: the reply was lost, or an earlier process of its name died.
   KEYS[1]  stream    stream
   KEYS[2]  taken     hash, as in stream_recover

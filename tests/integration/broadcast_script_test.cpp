@@ -245,6 +245,7 @@ TEST_F(broadcast_script, changes_all_or_nothing_when_the_server_is_out_of_memory
     EXPECT_THAT(event.wait("b.1").word, StartsWith("OOM"));
     EXPECT_EQ(event.hash(), before);
     EXPECT_THAT(event.told(), IsEmpty());
+    EXPECT_EQ(event.leave("a.1").word, "left");
     event.server.must({"CONFIG", "SET", "maxmemory", "0"});
     event.set("s", 1);
     auto const set = event.hash();

@@ -215,6 +215,7 @@ TEST_F(latch_script, changes_all_or_nothing_when_the_server_is_out_of_memory) {
     EXPECT_THAT(latch.count_down(1, "s", 1).word, StartsWith("OOM"));
     EXPECT_EQ(latch.hash(), before);
     EXPECT_THAT(latch.told(), IsEmpty());
+    EXPECT_EQ(latch.leave("a.1").word, "left");
     latch.server.must({"CONFIG", "SET", "maxmemory", "0"});
     EXPECT_EQ(latch.count_down(1, "s", 1).value, 0);
 }

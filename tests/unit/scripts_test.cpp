@@ -159,6 +159,16 @@ TEST_F(script_check, puts_in_what_a_script_includes) {
     EXPECT_NE(output.find("includes another"), std::string::npos) << output;
 }
 
+TEST_F(script_check, lets_one_that_grows_nothing_say_so_before_its_header) {
+    std::string const text = "--[[ sample: x\n  KEYS[1]  key  string\n  Returns  1\n]]\nreturn redis.call('DEL', KEYS[1])\n";
+    EXPECT_TRUE(passes("#!lua flags=allow-oom\n" + text)) << output;
+    EXPECT_THAT(generated, testing::HasSubstr(embedded("#!lua flags=allow-oom\n" + text, 1))) << "that line is part of the text";
+    for (auto const* const other : {"#!lua\n", "#!lua flags=no-cluster\n", "#!lua flags=allow-oom,no-cluster\n", "\n#!lua flags=allow-oom\n"}) {
+        EXPECT_FALSE(passes(other + text)) << other;
+        EXPECT_NE(output.find("must open with"), std::string::npos) << output;
+    }
+}
+
 TEST_F(script_check, refuses_headers_that_do_not_tell_the_truth) {
     struct sample {
         char const* text;

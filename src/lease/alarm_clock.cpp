@@ -16,7 +16,8 @@
 namespace lockstep::engine {
 namespace {
 
-constexpr unsigned most_runners = 32;
+constexpr unsigned made_at_once = 32;           // so many runners at most for what is lost in one moment; others when those do not get on
+constexpr std::chrono::milliseconds stall{10};  // none of them took anything for so long: they hang in callbacks
 
 }  // namespace
 
@@ -29,12 +30,25 @@ alarm_clock& alarm_clock::instance() {
         made = new alarm_clock;
         owner = ::getpid();
     }
+    made->make_threads();
     return *made;
 }
 
 alarm_clock::alarm_clock() : timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC)) {
     if (timer_ < 0) throw std::system_error(errno, std::generic_category(), "timerfd_create");
+}
+
+// Those that could not be made are tried anew with the next client.
+void alarm_clock::make_threads() {
+    if (!has_runner_) {
+        std::lock_guard const guard{stops_mutex_};
+        base::quiet_thread([this] { run_stops(runner::lasting); }).detach();
+        ++runners_;
+        has_runner_ = true;
+    }
+    if (is_watched_) return;
     base::quiet_thread([this] { watch(); }).detach();
+    is_watched_ = true;
 }
 
 void alarm_clock::set_locked(sleeper& who, time_point when) {
@@ -89,28 +103,68 @@ void alarm_clock::ring_due() noexcept {
         set_timer(sleepers_.empty() ? time_point::max() : sleepers_.begin()->at_);
     }
     for (auto& one : stops) stop(std::move(one));
+    help_runners();
 }
 
-void alarm_clock::stop(std::stop_source source) {
-    std::lock_guard const guard{stops_mutex_};
-    stops_.push_back(std::move(source));
-    if (stops_.size() > idle_ && runners_ < most_runners) {  // the others may hang in a callback
-        ++runners_;
-        base::quiet_thread([this] { run_stops(); }).detach();
+void alarm_clock::ring_by(time_point when) noexcept {
+    std::lock_guard const guard{mutex_};
+    if (when < armed_) set_timer(when);
+}
+
+// ---- stop tokens
+
+void alarm_clock::stop(std::stop_source source) noexcept {
+    bool waits = false;
+    {
+        std::lock_guard const guard{stops_mutex_};
+        if (stops_.empty()) waits_since_ = base::boot_clock::now();
+        stops_.push_back(std::move(source));
+        waits = stops_.size() > idle_;  // the others may hang in a callback
+        if (waits && runners_ < made_at_once) add_runner();
+        stops_changed_.notify_one();
     }
-    stops_changed_.notify_one();
+    if (waits) ring_by(base::boot_clock::now() + stall);
 }
 
-void alarm_clock::run_stops() noexcept {
+void alarm_clock::add_runner() noexcept {
+    try {
+        base::quiet_thread([this] { run_stops(runner::extra); }).detach();
+        ++runners_;
+    } catch (std::system_error const&) {
+        // No thread to be had: tried again while something waits, and meanwhile the first runner that is free takes it.
+    }
+}
+
+// On the thread that watches: while stops wait and no runner takes any, there has to be another one.
+void alarm_clock::help_runners() noexcept {
+    {
+        std::lock_guard const guard{stops_mutex_};
+        if (stops_.empty()) return;
+        auto const now = base::boot_clock::now();
+        if (idle_ == 0 && now - waits_since_ >= stall) {
+            add_runner();
+            waits_since_ = now;
+        }
+    }
+    ring_by(base::boot_clock::now() + stall);
+}
+
+void alarm_clock::run_stops(runner which) noexcept {
     pthread_setname_np(pthread_self(), "lockstep-stop");
     std::unique_lock guard{stops_mutex_};
     for (;;) {
         ++idle_;
-        bool const more = stops_changed_.wait_for(guard, std::chrono::seconds{1}, [this] { return !stops_.empty(); });
+        auto const there_is_one = [this] { return !stops_.empty(); };
+        if (which == runner::lasting) {
+            stops_changed_.wait(guard, there_is_one);
+        } else {
+            stops_changed_.wait_for(guard, std::chrono::seconds{1}, there_is_one);
+        }
         --idle_;
-        if (!more) break;
+        if (stops_.empty()) break;
         auto source = std::move(stops_.front());
         stops_.pop_front();
+        waits_since_ = base::boot_clock::now();
         guard.unlock();
         source.request_stop();
         source = std::stop_source{std::nostopstate};

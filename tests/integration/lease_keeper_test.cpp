@@ -6,11 +6,15 @@
 #include "support/monitor.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <list>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -160,6 +164,88 @@ TEST_F(lease_keeper, goes_on_though_the_callbacks_of_lost_leases_hang) {
     auto const last = mutex(by, "last", {.ttl = 200ms, .renew = false}).acquire();
     auto const stop = last.stop_token();
     EXPECT_TRUE(eventually([&] { return stop.stop_requested(); })) << "who comes later is told too";
+    end = true;
+}
+
+TEST_F(lease_keeper, tells_of_a_loss_however_many_callbacks_hang) {
+    constexpr int many = 60;
+    std::atomic<bool> end{false};
+    std::atomic<int> hanging{0};
+    auto const hang = [&] {
+        ++hanging;
+        while (!end) std::this_thread::sleep_for(1ms);
+    };
+    std::list<lease> lost;
+    std::list<std::stop_callback<decltype(hang)>> callbacks;
+    for (int i = 0; i < many; ++i) {
+        lost.push_back(mutex(by, name_of(i), {.ttl = 300ms, .renew = false}).acquire());
+        callbacks.emplace_back(lost.back().stop_token(), hang);
+    }
+    EXPECT_TRUE(eventually([&] { return hanging == many; })) << hanging;
+    auto const last = mutex(by, "last", {.ttl = 200ms, .renew = false}).acquire();
+    auto const stop = last.stop_token();
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+    EXPECT_FALSE(last.valid());
+    end = true;
+}
+
+/// How many threads of this process have that name.
+std::ptrdiff_t threads_called(std::string const& name) {
+    namespace fs = std::filesystem;
+    return std::ranges::count_if(fs::directory_iterator{"/proc/self/task"}, [&](auto const& one) {
+        std::string found;
+        std::getline(std::ifstream{one.path() / "comm"}, found);
+        return found == name;
+    });
+}
+
+/// While it lives the system refuses every new thread of this process: none can have a stack as large as that.
+class no_more_threads {
+public:
+    no_more_threads() {
+        ::pthread_getattr_default_np(&before_);
+        pthread_attr_t huge;
+        ::pthread_attr_init(&huge);
+        ::pthread_attr_setstacksize(&huge, std::size_t{1} << 47U);
+        ::pthread_setattr_default_np(&huge);
+        ::pthread_attr_destroy(&huge);
+    }
+    ~no_more_threads() {
+        ::pthread_setattr_default_np(&before_);
+        ::pthread_attr_destroy(&before_);
+    }
+    no_more_threads(no_more_threads const&) = delete;
+    no_more_threads& operator=(no_more_threads const&) = delete;
+
+private:
+    pthread_attr_t before_{};
+};
+
+TEST_F(lease_keeper, tells_of_a_loss_though_no_thread_can_be_made) {
+    ASSERT_TRUE(eventually([] { return threads_called("lockstep-stop") == 1; })) << "those of the test before have ended";
+    std::atomic<bool> end{false};
+    auto const hang = [&] {
+        while (!end) std::this_thread::sleep_for(1ms);
+    };
+    auto const first = mutex(by, "first", {.ttl = 300ms, .renew = false}).acquire();
+    auto const first_stop = first.stop_token();
+    std::stop_callback const hanging{first_stop, hang};
+    std::vector<lease> others;
+    std::vector<std::stop_token> stops;
+    for (int i = 0; i < 3; ++i) {
+        others.push_back(mutex(by, name_of(i), {.ttl = 900ms, .renew = false}).acquire());
+        stops.push_back(others.back().stop_token());
+    }
+    {
+        no_more_threads const none;
+        EXPECT_THROW(std::thread{[] {}}.join(), std::system_error);
+        EXPECT_TRUE(eventually([&] { return first_stop.stop_requested(); })) << "one thread is there from the beginning";
+        EXPECT_TRUE(eventually([&] { return !others.back().valid(); })) << "whatever hangs";
+        auto const begin = now_ms();
+        ASSERT_TRUE(eventually([&] { return now_ms() > begin + 200; }));
+        for (auto const& one : stops) EXPECT_FALSE(one.stop_requested()) << "or this tests nothing";
+    }
+    for (auto const& one : stops) EXPECT_TRUE(eventually([&] { return one.stop_requested(); })) << "as soon as there is a thread";
     end = true;
 }
 

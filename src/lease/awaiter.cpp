@@ -8,7 +8,7 @@
 namespace lockstep::engine {
 
 void awaiter::withdraw() noexcept {
-    if (stage_ == stage::outside) return;
+    if (!begun_) return;
     auto const kept = owner();
     if (!kept->same_process()) return;
     kept->home().in_turn([this, &kept] {
@@ -23,8 +23,10 @@ bool awaiter::begin(std::coroutine_handle<> awaiting, detail::cancel_state* canc
     awaiting_ = awaiting;
     cancel_ = cancel;
     stage_ = stage::arriving;
+    begun_ = true;
     if (owner()->home().hand_in(*this)) return true;
     stage_ = stage::outside;
+    begun_ = false;
     error_ = make_error(errc::cancelled, "the client is closed");
     return false;
 }
@@ -32,6 +34,7 @@ bool awaiter::begin(std::coroutine_handle<> awaiting, detail::cancel_state* canc
 void awaiter::arrive() noexcept {
     if (stage_ == stage::resuming) {
         stage_ = stage::outside;
+        begun_ = false;
         return awaiting_.resume();
     }
     stage_ = stage::inside;

@@ -76,8 +76,9 @@ private:
     std::coroutine_handle<> awaiting_;
     detail::cancel_state* cancel_ = nullptr;
     std::exception_ptr error_;
-    stage stage_ = stage::outside;
+    stage stage_ = stage::outside;  // in turns; before the first one nobody else knows of it
     bool parked_ = false;
+    bool begun_ = false;  // and not resumed; what a destructor on another thread may read while a turn uses the rest
 };
 
 }  // namespace lockstep::engine

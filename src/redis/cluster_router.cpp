@@ -167,6 +167,14 @@ void cluster_router::close() noexcept {
 }
 
 void cluster_router::add_to(statistics& sum) const noexcept {
+    sum.requests += gone_.requests;
+    sum.replies += gone_.replies;
+    sum.batches += gone_.batches;
+    sum.bytes_sent += gone_.bytes_sent;
+    sum.bytes_received += gone_.bytes_received;
+    sum.pushes += gone_.pushes;
+    sum.connects += gone_.connects;
+    sum.reconnects += gone_.reconnects;
     for (auto const& [name, one] : nodes_) one->link->add_to(sum);
 }
 
@@ -354,6 +362,7 @@ void cluster_router::reroute() noexcept {
             if (one.asked) lose_track();  // a seed that is no master comes and goes with every map
             listening_.forget(*one.link);
             one.link->retire(homeless, "the node has no slots any more");
+            one.link->add_to(gone_);
             at = nodes_.erase(at);
             continue;
         }

@@ -89,6 +89,7 @@ private:
     handshake greeting_;
     std::vector<endpoint> seeds_;
     std::map<std::string, std::unique_ptr<node>> nodes_;
+    statistics gone_;  // of nodes that left: what was counted never becomes less
     std::array<node*, slot_count> slots_{};
     bool known_ = false;
     std::shared_ptr<state> state_;

@@ -171,6 +171,33 @@ TEST(cluster_slots, that_were_the_last_of_a_node_leave_no_request_in_doubt) {
     EXPECT_TRUE(eventually([&] { return connections_named(guest, "worker") == 1; })) << "only the session's";
 }
 
+TEST(cluster_slots, that_leave_a_node_take_nothing_off_what_was_counted) {
+    cluster nodes{{.masters = 2}};
+    client client{patient(nodes)};
+    auto& guest = nodes.node(3);  // a replica that becomes a master without slots
+    guest.must({"CLUSTER", "RESET", "SOFT"});
+    guest.must({"CLUSTER", "MEET", "127.0.0.1", std::to_string(nodes.node(0).port()),
+                std::to_string(nodes.node(0).bus_port())});
+    ASSERT_TRUE(nodes.wait_until_ok());
+    auto const key = tag_on(0, 2);
+    nodes.migrate_slot(slot_of(key), 3);
+    ASSERT_TRUE(eventually([&] {
+        client.command("GET", key);
+        return connections_named(guest, "worker") == 1;
+    }));
+    auto const before = client.statistics();
+    nodes.migrate_slot(slot_of(key), 0);
+    ASSERT_TRUE(eventually([&] {
+        client.command("GET", key);
+        return connections_named(guest, "worker") == 0;
+    })) << "it has no slot any more";
+    auto const after = client.statistics();
+    EXPECT_GE(after.connects, before.connects) << "by which it is seen that something may have been sent twice";
+    EXPECT_GT(after.requests, before.requests);
+    EXPECT_GT(after.bytes_received, before.bytes_received);
+    EXPECT_EQ(after.pending, 0U);
+}
+
 TEST(cluster_slots, without_an_owner_are_waited_for) {
     cluster nodes{{.replicas_per_master = 0, .node_timeout = 500ms}};
     client client{patient(nodes)};

@@ -145,7 +145,7 @@ bool hold::set_end(milliseconds length, bool first) noexcept {
 
 bool hold::set_first_end(milliseconds length) noexcept {
     state_ = state::held;
-    bool const in_time = set_end(length, true);
+    bool const in_time = set_end(length, true) && !std::exchange(evicted_, false);
     if (in_time) schedule_renewal();
     return in_time;
 }
@@ -198,6 +198,11 @@ void hold::asked() noexcept {
     }
     target_->where->tell(trace_what::asked, *this, "somebody asks for it to be released");
     if (risk) hub_.alarm().stop(std::move(*risk));
+}
+
+void hold::evicted() noexcept {
+    if (state_ == state::held) return lose("it was ended by force");
+    evicted_ = state_ == state::asking || state_ == state::claiming;
 }
 
 // ---- holding
@@ -336,12 +341,16 @@ void hold::answered_release(answer const& said) noexcept {
         hub_.count_release(+1);
         return send(state::releasing, hub_.reactor().now() + release_time);
     }
-    // What was asked on a connection that is gone may run later than this, until its deadline.
-    uncertain_ = uncertain_ && hub_.connects() != connects_ && deadline_ms_ >= target_->where->server_now();
     if (handed_on && target_->where->watch(*this, said)) {
         state_ = state::watching;
         return hub_.schedule(*this, target_->where->look_by());
     }
+    owe_what_may_run();
+}
+
+void hold::owe_what_may_run() noexcept {
+    // What was asked on a connection that is gone may run later than this, until its deadline.
+    uncertain_ = uncertain_ && hub_.connects() != connects_ && deadline_ms_ >= target_->where->server_now();
     owe_or_finish();
 }
 
@@ -355,9 +364,11 @@ void hold::owe_or_finish() noexcept {
     if (!std::exchange(uncertain_, false) || hub_.is_closing()) return finish();
     // What it asked for last may run until then; what that gets is given back afterwards.
     auto const wait = milliseconds{deadline_ms_ - target_->where->server_now()};
+    auto const due = hub_.reactor().now() + std::max(wait, milliseconds{0}) + milliseconds{50};
     unused_ = true;
+    owed_until_ = due + std::max(ttl_, release_time);
     state_ = state::owing;
-    hub_.schedule(*this, hub_.reactor().now() + std::max(wait, milliseconds{0}) + milliseconds{50});
+    hub_.schedule(*this, due);
 }
 
 void hold::settle_caller(std::exception_ptr problem) noexcept {

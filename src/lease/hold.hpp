@@ -91,8 +91,10 @@ public:
         unused_ = true;
         give_back();
     }
-    /// Nobody waits for it any more.
+    /// Nobody waits for it any more: what it may have got is given back.
     void give_up() noexcept;
+    /// The server could not take a look of one that stands in its queue, but may later: it waits on.
+    void wait_on() noexcept;
     /// It is lost: when its time is over at the server too, where a renewal that nobody heard of may have prolonged it. Until then whoever had
     /// it stops its work. If it was not lost by time, the server has ended it, or everything ends: at once.
     void give_back_when_over() noexcept;
@@ -116,6 +118,8 @@ public:
     void lose(std::string_view why) noexcept;
     /// Somebody asks for it to be released: at risk, for whoever listens.
     void asked() noexcept;
+    /// It was ended by force. In a Cluster this may come before the answer that granted it, which is then no grant.
+    void evicted() noexcept;
     /// It was granted: false if the answer came too late. Its end counts from when the request was sent.
     bool set_first_end(std::chrono::milliseconds length) noexcept;
     /// For a command that sets something of it: the server ignores those with smaller ones afterwards.
@@ -173,6 +177,10 @@ private:
     bool use_full_script() noexcept override { return !std::exchange(whole_script_, true); }
     alarm_clock::time_point ring(alarm_clock::time_point now, std::vector<std::stop_source>& stops) noexcept override;
 
+    /// What a request that failed was told: nothing, or that the server refuses it, for good or for the time being.
+    enum class refusal : std::uint8_t { none, passing, lasting };
+    void failed(errc reason, std::string_view why, refusal how) noexcept;
+    void owe_what_may_run() noexcept;
     void depart(bool unused) noexcept;
     void send(state next, clock::time_point deadline) noexcept;
     /// What its caller is told of a request that failed.
@@ -203,12 +211,13 @@ private:
     bool told_ = false;          // a push came while an answer was under way
     bool renewing_ = false;
     bool whole_script_ = false;
-    bool uncertain_ = false;     // something it asked for may still run
+    bool uncertain_ = false;     // something it asked for may have run, or may still run
+    bool evicted_ = false;       // it was ended before the answer came that it has it
     bool leaving_ = false;       // given back because the client closes
     bool unused_ = false;        // given back before anybody had it
     bool lost_ = false;          // given back because it was lost
     clock::time_point agenda_time_{};
-    clock::time_point owed_until_{};  // a release
+    clock::time_point owed_until_{};  // a release; a cancellation that is refused for the time being
     base::boot_clock::time_point sent_at_{};      // what the answer under way counts from
     base::boot_clock::time_point held_since_{};
     std::int64_t deadline_ms_ = 0;                // the server's time after which what was asked must not run

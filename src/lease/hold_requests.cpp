@@ -5,6 +5,7 @@
 #include "lease/hub.hpp"
 #include "lease/room.hpp"
 #include "lease/waiter.hpp"
+#include "redis/verdict.hpp"
 #include "resp/encoder.hpp"
 
 #include <lockstep/error.hpp>
@@ -36,7 +37,8 @@ void hold::become(std::shared_ptr<target const> what, std::uint64_t number, std:
     *at++ = '.';
     id_size_ = static_cast<std::uint8_t>(std::to_chars(at, id_ + sizeof id_, number).ptr - id_);
     state_ = state::idle;
-    told_ = renewing_ = uncertain_ = leaving_ = unused_ = lost_ = looks_with_others = false;
+    told_ = renewing_ = uncertain_ = evicted_ = leaving_ = unused_ = lost_ = looks_with_others = false;
+    owed_until_ = {};
     wanted_by = nullptr;
     heard_by = nullptr;
     passes = 0;
@@ -148,8 +150,9 @@ void hold::complete(reply_view said) noexcept {
     use_way(nullptr);
     if (said.is_error()) {
         constexpr std::string_view bad = "LOCKSTEP_ARGUMENT ";
-        bool const refused = said.text().starts_with(bad);
-        return fail(refused ? errc::invalid_argument : errc::server, refused ? said.text().substr(bad.size()) : said.text());
+        auto const text = said.text();
+        if (text.starts_with(bad)) return failed(errc::invalid_argument, text.substr(bad.size()), refusal::lasting);
+        return failed(errc::server, text, redis::may_pass(text) ? refusal::passing : refusal::lasting);
     }
     answer found;
     try {
@@ -158,7 +161,10 @@ void hold::complete(reply_view said) noexcept {
     } catch (error const&) {
         found.what = word::unknown;
     }
-    if (found.what == word::unknown) return fail(errc::protocol, "the server's answer to a script is not one of the script's");
+    if (found.what == word::unknown) {
+        uncertain_ = true;
+        return fail(errc::protocol, "the server's answer to a script is not one of the script's");
+    }
     kept->where->learn(found.now_ms);
     switch (state_) {
         case state::asking: uncertain_ = uncertain_ || was_repeated(); [[fallthrough]];
@@ -175,12 +181,17 @@ std::exception_ptr hold::unheard(errc reason, std::string_view why) const {
 }
 
 void hold::fail(errc reason, std::string_view why) noexcept {
+    failed(reason, why, was_put_off() && reason != errc::cancelled ? refusal::passing : refusal::none);
+}
+
+void hold::failed(errc reason, std::string_view why, refusal how) noexcept {
     auto const kept = target_;
     use_way(nullptr);
     switch (state_) {
         case state::asking:
         case state::claiming:
-            uncertain_ = true;
+            uncertain_ = uncertain_ || may_have_run();
+            if (was_queued && how == refusal::passing) return wait_on();
             return kept->where->failed(*this, reason, why);
         case state::held:
             renewing_ = false;
@@ -192,8 +203,11 @@ void hold::fail(errc reason, std::string_view why) noexcept {
         default:
             hub_.count_release(-1);
             settle_caller(unheard(reason, why));
+            if (hub_.is_closing()) return finish();
+            // What was refused once more is owed no longer, but for what may still run.
+            if (unused_ && how == refusal::lasting) return owe_what_may_run();
             // A lease ends by itself. A place in a queue does not: it is owed until the server has heard of it.
-            if (hub_.is_closing() || (!unused_ && hub_.reactor().now() >= owed_until_)) return finish();
+            if (hub_.reactor().now() >= owed_until_ && (!unused_ || how == refusal::passing)) return owe_what_may_run();
             state_ = state::owing;
             return hub_.schedule(*this, hub_.reactor().now() + owing_pause);
     }
@@ -216,6 +230,14 @@ void hold::ask_later() noexcept {
     hub_.schedule(*this, hub_.reactor().now() + milliseconds{20});
 }
 
+void hold::wait_on() noexcept {
+    if (state_ == state::claiming) return ask_later();  // what it was offered is not offered for long
+    state_ = state::waiting;
+    if (told_) return claim();
+    agenda_time_ = hub_.reactor().now() + ttl_;
+    target_->where->queued(*this, false);
+}
+
 void hold::claim() {
     told_ = false;
     hub_.unschedule(*this);
@@ -230,6 +252,7 @@ void hold::told() {
 
 void hold::answered_ask(answer const& said) noexcept {
     auto& room = *target_->where;
+    if (said.what != word::granted) evicted_ = false;  // that was of what it had before
     switch (said.what) {
         case word::granted: return room.granted(*this, said);
         case word::queued: return queued(said);
@@ -252,12 +275,14 @@ void hold::queued(answer const& said) noexcept {
 }
 
 void hold::give_up() noexcept {
-    unused_ = true;
-    uncertain_ = uncertain_ || where() != place::idle;
+    uncertain_ = uncertain_ || may_have_run();
     wanted_by = nullptr;
     token_ = {};
     target_->where->no_longer_queued(*this);
     hub_.unschedule(*this);
+    if (!uncertain_ && !was_queued) return finish();  // all that it asked for was refused, or never sent
+    unused_ = true;
+    owed_until_ = hub_.reactor().now() + std::max(ttl_, release_time);
     hub_.count_release(+1);
     leaving_ = hub_.is_closing();
     send(state::releasing, hub_.reactor().now() + release_time);

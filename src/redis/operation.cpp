@@ -14,7 +14,7 @@ bool operation::begin(reactor::clock::time_point deadline, detail::cancel_state*
     cancel_ = cancel;
     preset_due(deadline);
     redirects_ = 0;
-    may_have_run_ = false;
+    reply_lost_ = unheard_ = put_off_ = false;
     place_ = place::arriving;
     begun_ = true;
     if (router_->home().hand_in(*this)) return true;
@@ -82,7 +82,7 @@ void operation::end(reply_view answer) noexcept {
 void operation::end(errc reason, std::string_view why) noexcept {
     finish();
     // "unavailable" promises that it did not run.
-    if (reason != errc::unavailable || !may_have_run_) return fail(reason, why);
+    if (reason != errc::unavailable || !reply_lost_) return fail(reason, why);
     fail(errc::timeout, fmt::format("{}; it was sent before and its reply was lost, so it may have run", why));
 }
 

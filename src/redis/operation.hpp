@@ -58,7 +58,11 @@ public:
 
     place where() const noexcept { return place_; }
     /// It was sent more than once, because a reply was lost.
-    bool was_repeated() const noexcept { return may_have_run_; }
+    bool was_repeated() const noexcept { return reply_lost_; }
+    /// A copy of it was handed to the socket, and it is not known that the server refused it. An answer says what became of its own copy only.
+    bool may_have_run() const noexcept { return reply_lost_ || unheard_ || place_ == place::sent; }
+    /// The server refused it for the time being (LOADING, BUSY, READONLY ...), and it was not sent again since.
+    bool was_put_off() const noexcept { return put_off_; }
 
     // What it wants; set before it begins.
     std::int16_t slot = -1;     ///< hash slot of its keys; -1: any node
@@ -71,7 +75,9 @@ public:
 private:
     // Here, where padding has room for it; the rest of the state is below.
     bool parked_ : 1 = false;        // registered with cancel_
-    bool may_have_run_ : 1 = false;  // it was sent before, and that reply was lost
+    bool reply_lost_ : 1 = false;  // it was sent before, and the connection broke
+    bool unheard_ : 1 = false;     // it left while it was sent
+    bool put_off_ : 1 = false;     // the server answered that it can't take it just now
     bool begun_ = false;             // and not ended; a byte of its own, which a destructor on another thread may read
 
 protected:

@@ -49,6 +49,7 @@ std::size_t request_queue::encode(resp::output& out, std::size_t until) {
         request.restart();
         request.encode(out);
         request.unlink();
+        request.put_off_ = false;
         request.place_ = operation::place::sent;
         request.outstanding_ = request.replies;
         request.dropped_after_ = 0;
@@ -91,7 +92,10 @@ bool request_queue::reply(reply_view answer) noexcept {
 }
 
 void request_queue::fail_first(errc reason, std::string_view why) noexcept {
-    if (drop_first_ == 0 && !sent_.empty()) take_first().end(reason, why);
+    if (drop_first_ != 0 || sent_.empty()) return;
+    auto& request = take_first();
+    request.unheard_ = true;
+    request.end(reason, why);
 }
 
 std::uint32_t& request_queue::drops_before(operation& request) noexcept {
@@ -102,6 +106,7 @@ std::uint32_t& request_queue::drops_before(operation& request) noexcept {
 void request_queue::leave(operation& request) noexcept {
     if (request.place_ == operation::place::sent) {
         drops_before(request) += request.outstanding_ + std::exchange(request.dropped_after_, 0);
+        request.unheard_ = true;
     }
     request.unlink();
     request.place_ = operation::place::idle;
@@ -148,7 +153,7 @@ void request_queue::disconnected(std::size_t unsent, std::string_view why) noexc
         request.unlink();
         request.place_ = operation::place::waiting;  // so that whoever is abandoned meanwhile just goes
         request.dropped_after_ = 0;
-        request.may_have_run_ = true;
+        request.reply_lost_ = true;
         (request.repeatable ? again : lost).push_back(request);
     }
     waiting_.splice(waiting_.begin(), again);
@@ -173,6 +178,7 @@ void request_queue::take_waiting(operation_list& to) noexcept {
 
 void request_queue::fail_all(errc reason, std::string_view why) noexcept {
     operation_list all;
+    for (auto& request : sent_) request.unheard_ = true;
     all.splice(all.end(), sent_);
     all.splice(all.end(), waiting_);
     drop_first_ = 0;

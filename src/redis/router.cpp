@@ -22,6 +22,7 @@ bool router::reconsider(connection& from, operation& request, std::string_view r
         case verdict::retry_later: break;
     }
     note_refusal(refusal);
+    request.put_off_ = true;
     try_later(request);
     return true;
 }

@@ -29,6 +29,7 @@ constexpr std::array words{
     word_verdict{"ASK", verdict::ask},
     word_verdict{"NOSCRIPT", verdict::noscript},
     word_verdict{"READONLY", verdict::read_only, " You can't write against a read only "},
+    word_verdict{"READONLY", verdict::read_only, " You can not run script with write flag on readonly replica"},  // one with `#!lua`
     word_verdict{"NOAUTH", verdict::log_in, " Authentication required"},
 };
 
@@ -68,6 +69,13 @@ judgement judge(std::string_view text) {
         return {what, 0, {}, 0};
     }
     return {};
+}
+
+bool may_pass(std::string_view text) {
+    auto const what = judge(text).what;
+    if (what == verdict::retry_later || what == verdict::read_only || what == verdict::log_in) return true;
+    auto const first = first_word(text);
+    return first == "OOM" || first == "MISCONF" || first == "NOREPLICAS";
 }
 
 bool is_servers_own(std::string_view text) noexcept {

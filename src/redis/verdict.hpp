@@ -34,6 +34,9 @@ struct judgement {
 /// `text` is the error reply without its leading `-`. A MOVED or ASK that can't be read is delivered.
 judgement judge(std::string_view text);
 
+/// Refused just now, while the same may be taken later: also OOM, MISCONF and NOREPLICAS, which are the caller's business.
+bool may_pass(std::string_view text);
+
 /// Is it worded as the server itself does it, so that no script has returned it?
 bool is_servers_own(std::string_view text) noexcept;
 

@@ -28,6 +28,7 @@ TEST(verdict, knows_the_servers_own_wording_from_that_of_a_script) {
           "CLUSTERDOWN The cluster is down and only accepts read commands", "CLUSTERDOWN Hash slot not served",
           "READONLY You can't write against a read only replica.",
           "READONLY You can't write against a read only replica. script: 0123, on @user_script:1.",
+          "READONLY You can not run script with write flag on readonly replica.",
           "NOAUTH Authentication required.", "NOSCRIPT No matching script. Please use EVAL.", "MOVED 3999 127.0.0.1:6381",
           "ASK 3999 127.0.0.1:6381"}) {
         EXPECT_TRUE(is_servers_own(text)) << text;
@@ -47,6 +48,20 @@ TEST(verdict, delivers_what_is_the_callers_business) {
           "BUSYGROUP Consumer Group name already exists", "BUSYKEY Target key name already exists.",
           "NOTBUSY No scripts", "WRONGPASS invalid username-password pair", "loading", " LOADING", "MOVEDX 1 a:1"}) {
         EXPECT_EQ(judge(text), judgement{}) << text;
+    }
+}
+
+TEST(verdict, tells_what_may_pass_from_what_stays_refused) {
+    for (auto const* const text :
+         {"OOM command not allowed when used memory > 'maxmemory'.", "MISCONF Redis is configured to save RDB snapshots",
+          "NOREPLICAS Not enough good replicas to write.", "LOADING Redis is loading the dataset in memory",
+          "BUSY Redis is busy running a script.", "READONLY You can't write against a read only replica.", "TRYAGAIN Multiple keys",
+          "CLUSTERDOWN Hash slot not served", "MASTERDOWN Link with MASTER is down", "NOAUTH Authentication required."}) {
+        EXPECT_TRUE(may_pass(text)) << text;
+    }
+    for (auto const* const text : {"", "WRONGTYPE Operation against a key", "NOPERM this user has no permissions", "ERR OOM",
+                                   "LOCKSTEP_FORMAT this lock", "MOVED 3999 127.0.0.1:6381", "OOMX"}) {
+        EXPECT_FALSE(may_pass(text)) << text;
     }
 }
 

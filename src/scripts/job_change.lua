@@ -61,6 +61,7 @@ local first = single and call('HGET', part('singles'), single)
 if what == 'requeue' and first and first ~= id and rule == 'k' then return {ARGV[2] .. ' 0', server_now} end
 local generation, size, window, at = string.match(text, '^%a (%d+) %d+ (%d+) (%d+) [^\n]*\n()')
 local name = string.sub(text, at, at + size - 1)
+if what == 'cancel' then call('ZREM', held, '') end  -- a server out of memory lets this pass, and then all that follows: it frees memory
 remember(ARGV[2] .. ' 1')
 touch()
 -- Whoever has it, or had it and does not know yet that its lease is over, cannot complete it any more.

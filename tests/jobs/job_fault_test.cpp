@@ -71,6 +71,23 @@ TEST_F(job_faults, jobs_that_many_schedule_at_once_are_there_once_each_though_re
     EXPECT_EQ(jobs.counts("mail").ever_added, 501);
 }
 
+TEST_F(job_faults, what_is_there_is_run_and_cancelled_when_the_server_is_out_of_memory) {
+    auto const done = jobs.schedule("mail", text{"done"});
+    auto const cancelled = jobs.schedule("mail", text{"cancelled"}, {.delay = 1h});
+    server.must({"CONFIG", "SET", "maxmemory", "1"});
+    EXPECT_EQ(ending_of([&] { jobs.schedule("mail", text{"more"}); }).reason, errc::server);
+    std::atomic<int> runs{0};
+    job_worker worker{near, "name"};
+    worker.handle<text>("mail", [&](text const&) { ++runs; });
+    worker.start();
+    EXPECT_TRUE(eventually([&] { return jobs.find(done.id)->state == job_state::completed; }));
+    EXPECT_TRUE(jobs.cancel(cancelled.id));
+    worker.stop();
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(jobs.find(cancelled.id)->state, job_state::cancelled);
+    server.must({"CONFIG", "SET", "maxmemory", "0"});
+}
+
 TEST_F(job_faults, a_change_whose_reply_is_lost_is_made_once_and_says_so) {
     job_client there{far, "name"};
     auto const job = there.schedule("mail", text{"x"});

@@ -37,8 +37,8 @@ gate::gate(place where)
       clock_(owner_->is_cluster() ? nullptr : &hub_.offset_ms) {}
 
 gate::~gate() {
-    hub_.forget(*this);
     if (!owner_->same_process()) return;
+    hub_.forget(*this);
     owner_->home().in_turn([this] {
         owner_->home().take_back(*this);
         owner_->home().disarm(*this);

@@ -29,6 +29,7 @@ hub::hub(detail::core& owner)
       channel_(owner.options().prefix + ":wake:"), is_monitored_(owner.options().monitoring) {}
 
 hub::~hub() {
+    if (!owner_.same_process()) return;  // in a child of fork() a mutex may be somebody's who is not here
     for (auto* const one : spare_) delete one;
 }
 
@@ -127,6 +128,7 @@ void hub::end_hold(hold& done) noexcept {
 }
 
 void hub::recycle(hold& unused) noexcept {
+    if (!owner_.same_process()) return;
     auto const kept = std::move(unused.target_);  // and with it this hub, until the end of this call
     {
         std::lock_guard const guard{spare_mutex_};

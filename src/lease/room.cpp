@@ -37,8 +37,9 @@ room::room(std::shared_ptr<detail::core> owner, hub& home, engine::kind const& w
       slot_(static_cast<std::int16_t>(redis::key_slot(key_))), clock_(owner_->is_cluster() ? nullptr : &hub_.offset_ms) {}
 
 room::~room() {
+    if (!owner_->same_process()) return;
     hub_.forget(*this);
-    if (!listening_ || !owner_->same_process()) return;
+    if (!listening_) return;
     owner_->home().in_turn(
         [this] { owner_->way()->listening().remove(redis::channel_kind::shard, channel() + hub_.client_id(), *this); });
 }

@@ -1,4 +1,5 @@
 // What is held and what can be held, in a child made by fork(): there nothing works, nothing hangs, and the parent keeps what it has.
+#include <lockstep/broadcast_event.hpp>
 #include <lockstep/event.hpp>
 #include <lockstep/multi_lock.hpp>
 
@@ -9,9 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lockstep::test {
@@ -91,6 +95,27 @@ TEST_F(lease_after_fork, is_known_as_lost_by_its_tokens) {
     });
     EXPECT_FALSE(held.stop_token().stop_requested());
     EXPECT_FALSE(held.at_risk_token().stop_requested());
+}
+
+// At the moment of the fork another thread may have any of the parent's mutexes, and in the child nobody is left to give it back.
+TEST_F(lease_after_fork, can_be_destroyed_whatever_other_threads_of_the_parent_were_doing) {
+    std::atomic<bool> end{false};
+    std::thread busy{[&] {
+        for (int i = 0; !end; ++i) mutex const passing{by, "passing" + std::to_string(i % 10)};
+    }};
+    std::optional<mutex> unused{std::in_place, by, "unused"};
+    std::optional<broadcast_event> gate{std::in_place, by, "gate"};
+    std::optional<lease> held{mutex(by, "held").acquire()};
+    for (int i = 0; i < 100 && !HasFailure(); ++i) {
+        expect_in_child({
+            {"an unused mutex", [&] { return unused.reset(), true; }},
+            {"an event", [&] { return gate.reset(), true; }},
+            {"a lease", [&] { return held.reset(), true; }},
+        });
+    }
+    end = true;
+    busy.join();
+    EXPECT_TRUE(held->valid());
 }
 
 TEST_F(lease_after_fork, can_be_obtained_by_the_parent_only) {

@@ -188,8 +188,10 @@ void hub::message(std::string_view, std::string_view payload) noexcept {
     if (payload.starts_with('?')) return registration_.watched(payload.substr(1));
     if (payload.starts_with('!') || payload.starts_with('~')) {
         auto* const one = find_hold(payload.substr(1));
-        if (one == nullptr || one->now() != hold::state::held) return;
-        return payload.front() == '!' ? one->lose("it was ended by force") : one->asked();
+        if (one == nullptr) return;
+        if (payload.front() == '!') return one->evicted();
+        if (one->now() == hold::state::held) one->asked();
+        return;
     }
     if (!payload.starts_with('=')) return pushed(payload);
     std::shared_ptr<gate> found;
@@ -229,8 +231,8 @@ void hub::subscribed() noexcept {
 void hub::refused(errc reason, std::string_view why) noexcept {
     if (reason == errc::cancelled) return;
     if (owner_.is_cluster()) return;  // for people only
+    // It stays among those who listen, and is subscribed with the next connection.
     log(log_level::error, fmt::format("no wake-ups from the server, so those who wait look again only now and then: {}", why));
-    listening_ = false;
 }
 
 lockstep::statistics hub::counters() const noexcept {

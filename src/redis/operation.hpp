@@ -61,7 +61,7 @@ public:
     bool was_repeated() const noexcept { return reply_lost_; }
     /// A copy of it was handed to the socket, and it is not known that the server refused it. An answer says what became of its own copy only.
     bool may_have_run() const noexcept { return reply_lost_ || unheard_ || place_ == place::sent; }
-    /// The server refused it for the time being (LOADING, BUSY, READONLY ...), and it was not sent again since.
+    /// The server refused it for the time being (LOADING, BUSY, READONLY ...), at least once.
     bool was_put_off() const noexcept { return put_off_; }
 
     // What it wants; set before it begins.

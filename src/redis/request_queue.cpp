@@ -49,7 +49,6 @@ std::size_t request_queue::encode(resp::output& out, std::size_t until) {
         request.restart();
         request.encode(out);
         request.unlink();
-        request.put_off_ = false;
         request.place_ = operation::place::sent;
         request.outstanding_ = request.replies;
         request.dropped_after_ = 0;

@@ -188,13 +188,15 @@ void grip::fire() noexcept {
     if (phase_ != phase::held) return;
     if (left_ns() <= nanoseconds{0}) return lose(plan_->how.renew ? "it could not be extended on a majority in time" : "its time is over");
     if (extending_) return schedule();
-    if (!plan_->how.renew) return schedule();
+    if (!plan_->how.renew && !repairing_) return schedule();
     // Never to less than it has: it may have been extended to more than its ttl.
-    begin_extension(std::max(plan_->how.ttl, std::chrono::ceil<milliseconds>(kept_until_ - boot_clock::now())));
+    auto const rest = std::chrono::ceil<milliseconds>(kept_until_ - boot_clock::now());
+    begin_extension(plan_->how.renew ? std::max(plan_->how.ttl, rest) : rest);
 }
 
 void grip::begin_extension(milliseconds length) {
     extending_ = true;
+    repairing_ = false;
     ask_all(request::extend, length, plan_->how.node_timeout);
     // The end is seen to meanwhile.
     fleet_->reactor().arm(*this, fleet_->reactor().now() + std::max(left_ns(), nanoseconds{0}));
@@ -205,7 +207,11 @@ void grip::decide_extension(ballot const& seen) {
     if (phase_ != phase::held) return;
     bool const won = seen.now() == decision::won;
     if (won && !set_end(length_, false)) return lose("it was extended too late");
-    if (seen.is_refused()) return lose(fmt::format("{} of {} nodes do not have it any more", seen.no(), size_));
+    if (seen.is_refused()) return lose(fmt::format("{} of {} nodes have not held it all the time", seen.no(), size_));
+    if (won) {
+        std::lock_guard const guard{mutex_};
+        proven_ = handled_;
+    }
     if (auto* const by = std::exchange(heard_by_, nullptr)) {
         auto const text = won ? std::string{} : fmt::format("the redlock of {} was not extended: no majority of {} nodes answered in time",
                                                             plan_->name(), size_);
@@ -213,9 +219,22 @@ void grip::decide_extension(ballot const& seen) {
     }
     if (auto* const by = std::exchange(next_caller_, nullptr)) return prolong(*by, next_length_);
     schedule();
-    if (won || !plan_->how.renew) return;
+    if (!won && plan_->how.renew) extend_soon();
+}
+
+void grip::extend_soon() noexcept {
     auto const soon = std::max<nanoseconds>(20ms, plan_->how.ttl / 20);
     fleet_->reactor().arm(*this, fleet_->reactor().now() + std::min(soon, std::max(left_ns(), nanoseconds{0})));
+}
+
+void grip::repair() noexcept {
+    if (extending_) return;
+    {
+        std::lock_guard const guard{mutex_};
+        if (!std::exchange(changed_, false) || size_ == 1) return;
+    }
+    repairing_ = true;
+    extend_soon();
 }
 
 void grip::prolong(caller& by, milliseconds length) {
@@ -261,7 +280,6 @@ void grip::give_back() noexcept {
 }
 
 void grip::begin_release() {
-    bool const held = phase_ == phase::held || phase_ == phase::lingering;
     phase_ = phase::releasing;
     extending_ = false;
     fleet_->reactor().disarm(*this);
@@ -286,8 +304,7 @@ void grip::begin_release() {
         is_decided_ = false;
         for (std::size_t i = 0; i != size_; ++i) {
             auto& one = legs_[i];
-            // One that refused has nothing of ours, unless it was held on others: then it may have been taken there again since.
-            one.matters = released_again_ ? one.in_doubt : held || one.busy || one.in_doubt || !one.refused;
+            one.matters = one.in_doubt || (!released_again_ && (one.busy || one.touched));
             any |= one.matters;
             if (!one.matters) ballot_.cast(vote::no);
         }

@@ -146,6 +146,9 @@ private:
     void begin_release();
     void begin_extension(std::chrono::milliseconds length);
     void schedule() noexcept;
+    void extend_soon() noexcept;
+    /// All have answered: a node that lost the key gets it again, and then shows that it kept it, without waiting for the next extension.
+    void repair() noexcept;
     end_times ends_after(std::chrono::milliseconds length) const noexcept;
     bool set_end(std::chrono::milliseconds length, bool first) noexcept;
     void end_no_later_than(std::chrono::milliseconds length) noexcept;
@@ -171,6 +174,7 @@ private:
     caller* next_caller_ = nullptr;  // wants an extension, after the one that is under way
     phase phase_ = phase::idle;
     bool extending_ = false;
+    bool repairing_ = false;  // the next extension is for nodes that lack the key, and not for a longer time
     bool released_again_ = false;
     int fence_rounds_ = 0;
     std::chrono::milliseconds next_length_{0};
@@ -182,6 +186,8 @@ private:
     std::mutex mutex_;  // what follows
     std::uint32_t round_ = 0;
     std::uint32_t handled_ = 0;  // the last one that was decided and acted upon
+    std::uint32_t proven_ = 0;   // the last extension that was won: nobody else had it until then
+    bool changed_ = false;       // a node lost the key, or got it again
     ballot ballot_;
     findings findings_;
     bool is_decided_ = false;

@@ -47,10 +47,15 @@ void grip::become(std::shared_ptr<fleet> nodes, std::uint32_t index) {
     fence_rounds_ = 0;
     wanted_by_.clear();
     woken_.clear();
-    wakes_all_ = extending_ = released_again_ = false;
+    wakes_all_ = extending_ = repairing_ = released_again_ = false;
     heard_by_ = next_caller_ = nullptr;
     own = nullptr;
-    for (std::size_t i = 0; i != size_; ++i) legs_[i].in_doubt = legs_[i].refused = false;
+    for (std::size_t i = 0; i != size_; ++i) {
+        legs_[i].in_doubt = legs_[i].touched = legs_[i].missing = false;
+        legs_[i].made_again_in = 0;
+    }
+    proven_ = 0;
+    changed_ = false;
     events_ = 0;
     keep();
 }
@@ -68,7 +73,15 @@ void grip::ask_all(request what, milliseconds ttl, milliseconds time) {
     if (what != request::fence) sent_at_ = boot_clock::now();  // before anything is sent: nodes may begin to count right then
     if (what == request::extend) end_no_later_than(ttl);
     if (!fleet_->decides_at_a_node()) fleet_->reactor().arm(limit_, order.deadline + late_answers);
-    for (std::size_t i = 0; i != size_; ++i) legs_[i].ask(order);
+    for (std::size_t i = 0; i != size_; ++i) {
+        {
+            // One node alone has no others that show that nobody else had it meanwhile.
+            std::lock_guard const guard{mutex_};
+            order.again = what == request::extend && size_ > 1 && legs_[i].missing;
+            if (order.again) legs_[i].made_again_in = order.round;
+        }
+        legs_[i].ask(order);
+    }
 }
 
 void grip::voted(leg& by, vote what, findings const* more, std::string_view trouble, bool answered) noexcept {
@@ -76,8 +89,7 @@ void grip::voted(leg& by, vote what, findings const* more, std::string_view trou
     {
         std::lock_guard const guard{mutex_};
         by.running_ = false;
-        // One that knows of a larger fence refuses ours, and has our token.
-        if (what != vote::silent) by.refused = what == vote::no && (more == nullptr || more->fence == 0);
+        if (by.takes() && (what == vote::yes || (more != nullptr && more->errors != 0))) by.touched = true;
         if (by.now_.round == round_ && ballot_.missing() != 0) {
             ballot_.cast(what);
             if (more != nullptr) {
@@ -143,7 +155,9 @@ void grip::handle(std::uint8_t events) noexcept {
     // The last answer may come home before the one that decided, which another thread brings.
     if ((events & (event::decided | event::settled)) != 0) decide();
     if ((events & event::departed) != 0 && (phase_ == phase::held || phase_ == phase::lingering)) give_back();
-    if ((events & event::settled) == 0 || phase_ != phase::releasing) return;
+    if ((events & event::settled) == 0) return;
+    if (phase_ == phase::held) return repair();
+    if (phase_ != phase::releasing) return;
     bool in_doubt = false;
     {
         std::lock_guard const guard{mutex_};

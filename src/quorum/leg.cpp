@@ -56,7 +56,16 @@ void leg::successor::arrive() noexcept {
     }
     if (was_running && (self_.where() == place::sent || self_.was_repeated())) self_.doubt();
     if (was_running) self_.abandon();
+    if (order.what == request::remove && !self_.may_have_it()) {  // what was to put it there never left
+        self_.now_ = order;
+        return self_.of_->voted(self_, vote::no, nullptr, {}, false);
+    }
     self_.start(order);
+}
+
+bool leg::may_have_it() const noexcept {
+    std::lock_guard const guard{of_->mutex_};
+    return touched || in_doubt;
 }
 
 std::uint64_t leg::connects() const noexcept {
@@ -66,6 +75,7 @@ std::uint64_t leg::connects() const noexcept {
 }
 
 void leg::doubt() noexcept {
+    if (!takes()) return;
     auto const now = connects();
     std::lock_guard const guard{of_->mutex_};
     bool const gone = was_repeated() || (in_doubt && doubted_at_ != now);
@@ -118,10 +128,15 @@ void leg::encode(resp::output& out) {
             resp::bulk(out, now_.fence);
             break;
         case request::extend:
-            head(scripts::compare_and_extend, false, 3);
+            head(scripts::compare_and_extend, now_.again, 4);
             resp::bulk(out, token);
             resp::bulk(out, now_.ttl.count());
-            resp::bulk(out, std::string_view{"1"});
+            resp::bulk(out, std::string_view{now_.again ? "1" : "0"});
+            if (now_.again && plan.is_fenced()) {
+                resp::bulk(out, now_.fence);
+            } else {
+                resp::bulk(out, std::string_view{});
+            }
             break;
         case request::remove:
             if (plan.is_single() && of_->woken_.empty()) {
@@ -144,7 +159,7 @@ void leg::complete(reply_view answer) noexcept try {
         more.errors = 1;
         return of_->voted(*this, vote::silent, &more, answer.text());
     }
-    if (was_repeated() && (now_.what == request::acquire || now_.what == request::extend)) doubt();
+    if (was_repeated()) doubt();
     switch (now_.what) {
         case request::set: return of_->voted(*this, answer.is_null() ? vote::no : vote::yes, nullptr);
         case request::acquire: {
@@ -166,7 +181,7 @@ void leg::complete(reply_view answer) noexcept try {
             more.fence = number_in(answer[1].text());
             return of_->voted(*this, vote::no, &more);
         }
-        case request::extend: return of_->voted(*this, answer.integer() != 0 ? vote::yes : vote::no, nullptr);
+        case request::extend: return of_->voted(*this, vote_on_extension(answer.integer()), nullptr);
         case request::remove:
             if (in_doubt && !was_repeated() && connects() == doubted_at_) {
                 std::lock_guard const guard{of_->mutex_};
@@ -179,8 +194,20 @@ void leg::complete(reply_view answer) noexcept try {
     of_->voted(*this, vote::silent, nullptr, problem.what());
 }
 
+/// Yes only where it has been held all the time. A key that was made again says so from the next round on if there is a fence, as somebody else's
+/// would have been larger there; and without fences after a round that was won without it, and so shows that nobody else had a majority.
+vote leg::vote_on_extension(std::int64_t said) noexcept {
+    std::lock_guard const guard{of_->mutex_};
+    bool const was_missing = std::exchange(missing, said == -1);
+    touched |= now_.again;
+    of_->changed_ |= was_missing != missing;
+    if (said <= 0) return vote::no;
+    auto const shown = of_->plan_->is_fenced() ? now_.round : of_->proven_;
+    return said == 1 && (made_again_in == 0 || made_again_in < shown) ? vote::yes : vote::no;
+}
+
 void leg::fail(errc reason, std::string_view why) noexcept {
-    if (reason != errc::unavailable) doubt();
+    if (reason != errc::unavailable) doubt();  // or no copy of it ran
     of_->voted(*this, vote::silent, nullptr, why);
 }
 

@@ -6,6 +6,7 @@
 // the new one, because both take the same connection; unless it breaks in between. Then nobody knows, and the node is in doubt: what
 // is released there is released a second time, a while later. So it is where a request was sent again because its connection broke.
 
+#include "quorum/ballot.hpp"
 #include "redis/operation.hpp"
 
 #include <chrono>
@@ -29,6 +30,7 @@ struct assignment {
     redis::reactor::clock::time_point deadline{};
     std::uint64_t fence = 0;
     std::uint32_t round = 0;
+    bool again = false;  ///< extend: a key that does not exist is made again
 };
 
 class leg final : public redis::operation {
@@ -49,7 +51,10 @@ public:
     // Under the hold's lock:
     bool busy = false;      ///< something is under way
     bool in_doubt = false;  ///< something may run there that nobody waits for any more
-    bool refused = false;   ///< its last answer was that it does not have our token
+    bool touched = false;   ///< our token was put there, or may have been
+    bool missing = false;   ///< its last answer to an extension: the key does not exist
+    /// The last round that may have put our token there again, and what it holds since then says nothing about the time before. 0: none has.
+    std::uint32_t made_again_in = 0;
 
     bool matters = false;  ///< at home: something of ours may be there that has to be removed
 
@@ -70,6 +75,10 @@ private:
 
     void start(assignment const& what);  // in a turn of the node, or idle
     void doubt() noexcept;               // in a turn of the node
+    bool may_have_it() const noexcept;
+    vote vote_on_extension(std::int64_t said) noexcept;
+    /// What is under way puts our token there, if it runs.
+    bool takes() const noexcept { return now_.what == request::set || now_.what == request::acquire || (now_.what == request::extend && now_.again); }
     std::uint64_t connects() const noexcept;
     void encode(resp::output& out) override;
     void complete(reply_view answer) noexcept override;

@@ -281,6 +281,84 @@ TEST_F(redlock_faults, takes_a_node_again_that_restarted_empty) {
     }
 }
 
+// Somebody else may have had it meanwhile, and have released it.
+TEST_F(redlock_faults, is_lost_when_a_majority_forgot_it_although_nobody_has_it) {
+    redlock lock{*nodes, "name", {.ttl = 60s, .renew_every = 100ms}};
+    auto held = lock.acquire();
+    auto const stop = held.stop_token();
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name", held.token()) == 5; }));
+    for (std::size_t i = 0; i != 3; ++i) servers[i].must({"DEL", "name"});
+    EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+    EXPECT_FALSE(held.valid());
+    EXPECT_EQ(ending_of([&] { held.release(); }).reason, errc::lease_lost);
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; }));
+}
+
+TEST_F(redlock_faults, is_lost_when_the_only_node_forgot_it) {
+    redlock_nodes const alone{proxies[0]->url()};
+    for (bool const fenced : {false, true}) {
+        redlock lock{alone, "name", {.ttl = 60s, .renew_every = 100ms, .fence = fenced}};
+        auto held = lock.acquire();
+        auto const stop = held.stop_token();
+        servers[0].must({"DEL", "name"});
+        EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+        EXPECT_FALSE(held.valid());
+        EXPECT_EQ(ending_of([&] { held.extend(60s); }).reason, errc::lease_lost);
+        EXPECT_EQ(servers.that_have("name"), 0U) << "it was made again";
+    }
+}
+
+// Two of five are silent, and one forgot. That one has it again, and without it there is no majority that shows that nobody else had it.
+TEST_F(redlock_faults, does_not_count_a_node_that_was_taken_again_without_a_majority_beside_it) {
+    redlock lock{*nodes, "name", {.ttl = 3s, .renew_every = 100ms}};
+    auto held = lock.acquire();
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name", held.token()) == 5; }));
+    proxies[3]->hold();
+    proxies[4]->hold();
+    servers[0].must({"DEL", "name"});
+    EXPECT_TRUE(eventually([&] { return servers[0].must({"GET", "name"}).text == held.token(); })) << "it is not taken again";
+    EXPECT_TRUE(eventually([&] { return !held.valid(); }));
+}
+
+// Had somebody else had it, a larger fence would be known there.
+TEST_F(redlock_faults, counts_a_node_that_was_taken_again_with_a_fence) {
+    auto how = steady;
+    how.fence = true;
+    redlock lock{*nodes, "name", how};
+    auto held = lock.acquire();
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name", held.token()) == 5; }));
+    proxies[3]->hold();
+    proxies[4]->hold();
+    servers[0].must({"DEL", "name", "lockstep:{name}:redlock-fence"});
+    EXPECT_FALSE(eventually([&] { return !held.valid(); }, 4s)) << "more than its ttl";
+    EXPECT_EQ(servers[0].must({"GET", "lockstep:{name}:redlock-fence"}).text, std::to_string(held.fence()));
+    servers[1].must({"DEL", "name"});
+    servers[1].must({"SET", "lockstep:{name}:redlock-fence", std::to_string(held.fence() + 1)});
+    EXPECT_TRUE(eventually([&] { return !held.valid(); })) << "there somebody else had it";
+    for (auto& one : proxies) one->heal();
+}
+
+// Nothing of ours can be there, so nothing is owed when it comes back.
+TEST_F(redlock_faults, releases_nothing_where_nothing_was_ever_sent) {
+    redlock_nodes const late{servers.urls()};
+    servers[4].kill9();
+    connect(late);
+    redlock lock{late, "name", {.ttl = 60s, .renew = false}};
+    redlock taken{late, "taken", {.ttl = 60s}};
+    auto const holder = redlock{others, "taken", {.ttl = 60s}}.acquire();
+    for (int i = 0; i != 50; ++i) {
+        lock.acquire().release();
+        EXPECT_FALSE(taken.try_acquire());
+    }
+    servers[4].restart();
+    EXPECT_TRUE(eventually([&] {
+        auto const held = lock.acquire();
+        return eventually([&] { return servers[4].must({"GET", "name"}).text == held.token(); }, 100ms);
+    }));
+    EXPECT_TRUE(eventually([&] { return servers.that_have("name") == 0; }));
+    EXPECT_LT(calls_of(servers[4], "evalsha") + calls_of(servers[4], "eval"), 25) << "of a hundred";
+}
+
 TEST_F(redlock_faults, does_not_take_a_node_again_where_it_is_somebody_elses) {
     redlock lock{*nodes, "name", steady};
     auto held = lock.acquire();

@@ -79,20 +79,36 @@ TEST_F(redlock_scripts, fences_are_read_with_the_grant_and_written_only_upwards_
 
 TEST_F(redlock_scripts, extend_needs_the_token_in_all_keys) {
     auto const extend = [&](std::string const& token, std::string const& again) {
-        return run(scripts::compare_and_extend, {"a", "b"}, {token, "90000", again}).integer;
+        return run(scripts::compare_and_extend, {"a", "b"}, {token, "90000", again, ""}).integer;
     };
     acquire({"a", "b"}, "mine");
     EXPECT_EQ(extend("another", "1"), 0);
     EXPECT_EQ(extend("mine", "0"), 1);
     EXPECT_GT(server.must({"PTTL", "a"}).integer, 60'000);
     server.must({"DEL", "b"});
-    EXPECT_EQ(extend("mine", "0"), 0);
+    EXPECT_EQ(extend("mine", "0"), -1);
     EXPECT_EQ(server.must({"EXISTS", "b"}).integer, 0);
+    EXPECT_EQ(extend("another", "0"), 0) << "of two answers the one that ends it";
     EXPECT_EQ(extend("mine", "1"), 2);
     EXPECT_EQ(value("b"), "mine");
     server.must({"SET", "b", "other"});
     EXPECT_EQ(extend("mine", "1"), 0);
     EXPECT_EQ(value("b"), "other");
+}
+
+TEST_F(redlock_scripts, extend_makes_nothing_again_where_a_larger_fence_is_known) {
+    auto const extend = [&](std::string const& fence) {
+        return run(scripts::compare_and_extend, {"a", "b", "fa", "fb"}, {"mine", "90000", "1", fence}).integer;
+    };
+    server.must({"SET", "fa", "1794756441140893"});
+    EXPECT_EQ(extend("1794756441140892"), 0);
+    EXPECT_EQ(server.must({"EXISTS", "a", "b", "fb"}).integer, 0);
+    EXPECT_EQ(extend("1794756441140893"), 2);
+    EXPECT_EQ(value("a") + value("b"), "minemine");
+    EXPECT_EQ(value("fb"), "1794756441140893") << "whoever comes later has to see it here, too";
+    EXPECT_EQ(server.must({"TTL", "fb"}).integer, -1);
+    server.must({"SET", "fb", "1794756441140894"});
+    EXPECT_EQ(extend("1794756441140893"), 1) << "held all the time: fences do not matter";
 }
 
 TEST_F(redlock_scripts, release_deletes_only_what_has_the_token) {

@@ -6,6 +6,8 @@
 #include "quorum/plan.hpp"
 #include "quorum/room.hpp"
 #include "redis/command.hpp"
+#include "redis/operation.hpp"
+#include "resp/encoder.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
@@ -116,6 +118,45 @@ private:
     std::size_t node_;
 };
 
+/// Which server a node is, by the number that it gives itself when it starts: two addresses may lead to one.
+class fleet::identity final : public redis::operation {
+public:
+    identity(fleet& of, std::size_t which) noexcept : of_(of), node_(which) {}
+    ~identity() { withdraw(); }
+
+    void ask(std::int16_t keys, redis::reactor::clock::time_point deadline) {
+        if (is_known() || busy_.exchange(true)) return;
+        auto& server = of_.node(node_);
+        use_way(server.way());
+        slot = server.is_cluster() ? keys : std::int16_t{-1};
+        repeatable = true;
+        if (!begin(deadline, nullptr)) busy_ = false;
+    }
+    bool is_known() const noexcept { return known_; }
+    std::string run_id;  // under the fleet's lock
+
+private:
+    void encode(resp::output& out) override { resp::append_command(out, "INFO", "server"); }
+    void complete(reply_view answer) noexcept override try {
+        constexpr std::string_view field = "\nrun_id:";
+        auto const text = answer.is_error() ? std::string_view{} : answer.text();
+        if (auto const at = text.find(field); at != text.npos) {
+            auto const rest = text.substr(at + field.size());
+            of_.identified(node_, rest.substr(0, rest.find_first_of("\r\n")));
+        }
+        known_ = true;  // as well as it can be: one that may not be asked for it is taken for another
+        busy_ = false;
+    } catch (std::exception const&) {
+        busy_ = false;
+    }
+    void fail(errc, std::string_view) noexcept override { busy_ = false; }
+
+    fleet& of_;
+    std::size_t node_;
+    std::atomic<bool> busy_{false};
+    std::atomic<bool> known_{false};
+};
+
 // ---- making it
 
 fleet::fleet(std::vector<std::shared_ptr<detail::core>> nodes, std::shared_ptr<detail::core> home, bool owns_nodes,
@@ -152,7 +193,11 @@ std::shared_ptr<fleet> fleet::make(std::vector<std::shared_ptr<detail::core>> no
 std::shared_ptr<anchor> fleet::over(std::shared_ptr<detail::core> const& node) { return closer::of(*node).single(node); }
 
 fleet::~fleet() {
-    if (!same_process()) return;
+    if (!same_process()) {
+        for (auto& one : identities_) static_cast<void>(one.release());  // in a child of fork() nothing of theirs may be touched
+        return;
+    }
+    identities_.clear();
     for (std::size_t i = 0; i != ears_.size(); ++i) {
         auto& node = *nodes_[i];
         node.home().in_turn([&] { node.way()->listening().remove(redis::channel_kind::plain, channels_ + process_, *ears_[i]); });
@@ -181,6 +226,29 @@ void fleet::require_usable() const { home_->require_same_process(); }
 
 void fleet::require_blocking() const {
     for (auto const& one : nodes_) one->require_blocking_is_allowed();
+}
+
+// ---- which server each is
+
+void fleet::identify(std::int16_t slot, redis::reactor::clock::time_point deadline) {
+    if (size() == 1) return;
+    for (std::size_t i = identities_.size(); i < size(); ++i) identities_.push_back(std::make_unique<identity>(*this, i));
+    for (auto const& one : identities_) one->ask(slot, deadline);
+}
+
+void fleet::identified(std::size_t node, std::string_view run_id) {
+    std::lock_guard const guard{identities_mutex_};
+    identities_[node]->run_id = run_id;
+    for (std::size_t i = 0; i != size(); ++i) {
+        if (i == node || identities_[i]->run_id != run_id) continue;
+        sameness_ = fmt::format("{} and {} are the same server (run_id {}), and each node must be a server of its own", nodes_[std::min(i, node)]->description(),
+                                nodes_[std::max(i, node)]->description(), run_id);
+    }
+}
+
+std::string fleet::sameness() const {
+    std::lock_guard const guard{identities_mutex_};
+    return sameness_;
 }
 
 // ---- rooms

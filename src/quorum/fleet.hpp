@@ -64,7 +64,12 @@ public:
     /// goes on by itself.
     void let_settle() noexcept;
 
+    /// Which two nodes are one server; empty: none, as far as is known.
+    std::string sameness() const;
+
     // In turns of home:
+    /// Asks those nodes which server they are that have not said so yet. The answer is there before that to whatever is asked next.
+    void identify(std::int16_t slot, redis::reactor::clock::time_point deadline);
     /// What the channels of processes begin with; this process's id ends its own.
     std::string const& channels() const noexcept { return channels_; }
     std::string const& process() const noexcept { return process_; }
@@ -82,9 +87,11 @@ public:
 
 private:
     class ear;
+    class identity;
 
     fleet(std::vector<std::shared_ptr<detail::core>> nodes, std::shared_ptr<detail::core> home, bool owns_nodes,
           std::shared_ptr<detail::io_thread> thread);
+    void identified(std::size_t node, std::string_view run_id);
     void heard(std::size_t node, std::string_view payload);
     void wanted(std::string_view token, std::vector<std::string> waiters);
     void freed(std::size_t node, std::string_view number, std::string_view token, std::vector<std::string> waiters);
@@ -97,6 +104,9 @@ private:
     std::string process_;
     std::string channels_;
     std::vector<std::shared_ptr<ear>> ears_;
+    std::vector<std::unique_ptr<identity>> identities_;
+    mutable std::mutex identities_mutex_;  // what they found
+    std::string sameness_;
     bool closing_ = false;
     std::function<void()> closed_;
 

@@ -36,12 +36,12 @@ class seeker;
 
 /// How an attempt ended.
 struct outcome {
-    enum class kind : std::uint8_t { got, busy, unavailable, refused };
+    enum class kind : std::uint8_t { got, busy, unavailable, refused, misused };
     kind what = kind::busy;
     std::chrono::milliseconds left{0};  ///< busy: until the holder's time is over; 0: not known
     bool heard = false;                 ///< busy: the holder knows that we wait
     bool split = false;                 ///< busy: nobody has a majority
-    std::string why{};                  ///< unavailable, refused: what a node said, or what was wrong
+    std::string why{};                  ///< the last three: what a node said, or what was wrong
 };
 
 class grip final : public redis::arrival, public engine::alarm_clock::sleeper {

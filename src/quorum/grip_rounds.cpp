@@ -211,11 +211,17 @@ void grip::take(std::shared_ptr<plan const> what, std::shared_ptr<room> by, std:
     room_ = std::move(by);
     told_ = std::move(told);
     phase_ = phase::taking;
+    fleet_->identify(plan_->slot, fleet_->reactor().now() + plan_->how.node_timeout);
     bool const plain = plan_->is_single() && !plan_->is_fenced() && told_.empty();
     ask_all(plain ? request::set : request::acquire, plan_->how.ttl, plan_->how.node_timeout);
 }
 
 void grip::decide_taking(ballot const& seen) {
+    if (size_ > 1 && !fleet_->sameness().empty()) {
+        auto const by = std::move(room_);
+        begin_release();
+        return by->ended(*this, {.what = outcome::kind::misused, .why = "redlock: " + fleet_->sameness()});
+    }
     if (seen.now() != decision::won) return not_obtained(seen);
     if (!plan_->is_fenced()) return obtained();
     std::unique_lock guard{mutex_};

@@ -135,7 +135,7 @@ void room::ended(grip& held, outcome const& how) {
     auto const attempts = who.how().attempts;
     if (is_reached_ && !tells_ && attempts == 0) return attempt(true);
     auto const patience = nodes_->home()->deadline({}) - now;
-    bool const hopeless = how.what == outcome::kind::refused ||
+    bool const hopeless = how.what == outcome::kind::refused || how.what == outcome::kind::misused ||
                           (!is_reached_ && who.how().deadline == clock::time_point::max() && now - std::max(who.since(), last_contact_) >= patience);
     if (++who.tries == attempts || hopeless) {
         leave(who);
@@ -163,6 +163,7 @@ void room::give_up(seeker& who, outcome const& how) noexcept {
     switch (how.what) {
         case outcome::kind::refused:
             return who.fail(errc::server, fmt::format("{} (redlock {}, by most of {} nodes)", how.why, who.what()->name(), nodes_->size()));
+        case outcome::kind::misused: return who.fail(errc::invalid_argument, how.why);
         case outcome::kind::unavailable:
             return who.fail(errc::unavailable, fmt::format("redlock {}: no majority of {} nodes: {}", who.what()->name(), nodes_->size(), how.why));
         default: return who.finish(nullptr);

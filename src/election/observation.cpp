@@ -18,6 +18,10 @@
 
 // Changes are read from the stream, in order and each once. That there are new ones is told by a push, which is only a hint: after a
 // reconnect, and every few seconds, it looks without one.
+//
+// Another server may have taken over that had not heard of the latest changes, and whose clock is behind: then those are gone, and newer ones
+// have smaller positions. So what was read last is looked for after a reconnect. Where it is not there any more, all is read again: whatever
+// comes behind the last change that is known, by its term and what it was, is new.
 
 namespace lockstep {
 namespace detail {
@@ -28,14 +32,7 @@ using namespace std::chrono_literals;
 
 constexpr milliseconds looks_every = 3s;
 constexpr std::size_t at_once = 100;
-
-std::pair<std::uint64_t, std::uint64_t> parse(std::string_view id) {
-    std::pair<std::uint64_t, std::uint64_t> found{};
-    auto const dash = std::min(id.find('-'), id.size());
-    std::from_chars(id.data(), id.data() + dash, found.first);
-    if (dash < id.size()) std::from_chars(id.data() + dash + 1, id.data() + id.size(), found.second);
-    return found;
-}
+constexpr std::size_t most_known = 200;
 
 }  // namespace
 
@@ -93,10 +90,10 @@ public:
     static task<void> begin(std::shared_ptr<stream_observation> self) {
         auto listening = self->listen();
         self->ear_ = co_await std::move(listening);
-        if (self->after_.empty()) {
-            auto looking = self->last();
-            self->after_ = co_await std::move(looking);
-        }
+        auto looking = self->until(self->after_.empty() ? "+" : self->after_);
+        auto const latest = co_await std::move(looking);
+        for (std::size_t i = latest.size(); i-- > 0;) self->remember(read_change(latest[i][0].text(), latest[i][1]));
+        if (self->after_.empty()) self->after_ = self->known_.empty() ? "0-0" : self->known_.back().position;
         self->look();
         start(look_now_and_then(self->owner_, self), [](std::exception_ptr) {});
     }
@@ -125,7 +122,10 @@ private:
     void look() noexcept {
         again_ = true;
         if (is_stopped() || std::exchange(looking_, true)) return;
-        start(read(shared_from_this()), [self = shared_from_this()](std::exception_ptr) { self->looking_ = false; });
+        start(read(shared_from_this()), [self = shared_from_this()](std::exception_ptr const& problem) {
+            self->looking_ = false;
+            self->gap_ = self->gap_ || problem;
+        });
     }
 
     static task<void> look_now_and_then(std::shared_ptr<core> owner, std::weak_ptr<stream_observation> which) {
@@ -145,41 +145,73 @@ private:
                                   {.deadline = owner_->deadline({}), .slot = owner_->is_cluster() ? slot : std::int16_t{-1}, .repeatable = true});
     }
 
-    task<std::string> last() {
-        std::vector<std::string> const words{"XREVRANGE", key_, "+", "-", "COUNT", "1"};
-        auto asking = ask(words);
-        auto const said = co_await std::move(asking);
-        if (said.size() == 0) co_return std::string{"0-0"};
-        co_return std::string{said[0][0].text()};
+    /// The latest changes up to a position, the last one first.
+    task<reply> until(std::string const& position) const {
+        std::vector<std::string> const words{"XREVRANGE", key_, position, "-", "COUNT", std::to_string(at_once)};
+        return ask(words);
+    }
+    /// Those from one position to another.
+    task<reply> range(std::string const& from, std::string const& to) const {
+        std::vector<std::string> const words{"XRANGE", key_, from, to, "COUNT", std::to_string(at_once)};
+        return ask(words);
+    }
+
+    void remember(leader_change one) {
+        if (known_.size() == most_known) known_.erase(known_.begin(), known_.begin() + most_known / 2);
+        known_.push_back(std::move(one));
+    }
+    bool is_known(leader_change const& one) const noexcept {
+        return std::any_of(known_.begin(), known_.end(), [&](auto const& other) { return other.term == one.term && other.what == one.what; });
     }
 
     static task<void> read(std::shared_ptr<stream_observation> self) {
         while (std::exchange(self->again_, false) && !self->is_stopped()) {
-            if (self->gap_) {
-                // Another server may have taken over that had not heard of the latest changes: then those are gone, and newer ones stand there.
-                auto looking = self->last();
-                auto const newest = co_await std::move(looking);
-                self->gap_ = false;
-                if (parse(newest) < parse(self->after_)) self->after_ = newest;
+            if (std::exchange(self->gap_, false)) {
+                auto looking = self->range(self->after_, self->after_);
+                auto const there = co_await std::move(looking);
+                if (there.size() == 0) {
+                    auto reading = read_again(self);
+                    co_await std::move(reading);
+                }
             }
-            std::vector<std::string> const words{"XRANGE", self->key_, "(" + self->after_, "+", "COUNT", std::to_string(at_once)};
-            auto asking = self->ask(words);
+            auto asking = self->range("(" + self->after_, "+");
             auto const said = co_await std::move(asking);
-            for (auto const entry : said) {
-                self->after_ = entry[0].text();
-                self->tell(read_change(self->after_, entry[1]));
-            }
+            for (auto const entry : said) self->tell_of(read_change(entry[0].text(), entry[1]));
             if (said.size() == at_once) self->again_ = true;
         }
+    }
+
+    static task<void> read_again(std::shared_ptr<stream_observation> self) {
+        std::vector<leader_change> all;
+        std::size_t known = 0;  // of them, up to the last one that is
+        for (bool more = true; more;) {
+            auto const from = all.empty() ? std::string{"-"} : "(" + all.back().position;
+            auto reading = self->range(from, "+");
+            auto const said = co_await std::move(reading);
+            for (auto const entry : said) {
+                all.push_back(read_change(entry[0].text(), entry[1]));
+                if (self->is_known(all.back())) known = all.size();
+            }
+            more = said.size() == at_once;
+        }
+        self->after_ = known == 0 ? "0-0" : all[known - 1].position;
+        for (auto i = known; i != all.size(); ++i) self->tell_of(std::move(all[i]));
+    }
+
+    void tell_of(leader_change one) {
+        after_ = one.position;
+        tell(one);
+        remember(std::move(one));
     }
 
     std::shared_ptr<core> owner_;
     std::string key_;
     std::string after_;
+    std::vector<leader_change> known_;  // the latest
     subscription ear_;
     bool looking_ = false;
     bool again_ = false;
-    bool gap_ = false;
+    bool gap_ = true;  // also before the first look: the position may be of a server that is gone
 };
 
 task<observation> run_begin(std::shared_ptr<stream_observation> state) {

@@ -205,7 +205,12 @@ void hub::message(std::string_view, std::string_view payload) noexcept {
 
 // One that is not known any more has sent its cancellation, which will find what it was told of.
 void hub::pushed(std::string_view id) noexcept {
-    if (auto* const one = find_hold(id)) one->told();
+    if (id.starts_with('+')) {  // its end has come by the server's clock: somebody asks whether it is well
+        auto* const one = find_hold(id.substr(1));
+        if (one != nullptr && one->may_renew()) one->act();
+    } else if (auto* const one = find_hold(id)) {
+        one->told();
+    }
 }
 
 hold* hub::find_hold(std::string_view id) const noexcept {

@@ -61,7 +61,7 @@ bool room::shares(waiter const& who) const noexcept {
 
 void room::enter(waiter& who) {
     if (owner_->closed()) return who.fail(errc::cancelled, "the client is closed");
-    if (!owner_->is_cluster() && who.how().queues) hub_.listen();
+    if (!owner_->is_cluster() && (who.how().queues || kind_.is_election)) hub_.listen();
     if (shares(who)) {
         waiting_.push_back(who);
         hub_.changed();
@@ -104,6 +104,7 @@ void room::fail_all(errc reason, std::string_view why) noexcept {
 // ---- what the server says
 
 void room::granted(hold& held, answer const& said) noexcept {
+    if (kind_.is_election) hear();  // a leader may be asked for a renewal
     if (!kind_.is_pool) {  // a grant shows that the lock went on; of a pool's permits it shows nothing
         look_by_ = waiter::clock::time_point::max();
         stop_watching();
@@ -159,9 +160,12 @@ void room::queued(hold& held, bool place_is_new) noexcept {
     if (!held.hold_hook::is_linked()) queue_.push_back(held);
     if (lost_its_place && !with_others) look_again_all();  // so may the others have
     if (&queue_.front() == &held) look_in_time(held);
-    if (owner_->is_cluster() && !std::exchange(listening_, true)) {
-        owner_->way()->listening().add(redis::channel_kind::shard, channel() + hub_.client_id(), *this);
-    }
+    hear();
+}
+
+void room::hear() noexcept {
+    if (!owner_->is_cluster() || std::exchange(listening_, true)) return;
+    owner_->way()->listening().add(redis::channel_kind::shard, channel() + hub_.client_id(), *this);
 }
 
 void room::no_longer_queued(hold& held) noexcept {

@@ -88,6 +88,7 @@ public:
     waiter::clock::time_point waits_since() const noexcept { return waiting_.front().since(); }
 
 private:
+    void hear() noexcept;
     bool shares(waiter const& who) const noexcept;
     void ask_for_all() noexcept;
     void give(hold& held, waiter& who) noexcept;

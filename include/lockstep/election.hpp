@@ -28,6 +28,7 @@
 #include <optional>
 #include <stop_token>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace lockstep {
@@ -39,6 +40,32 @@ class health_gate;
 class election_state;
 class observation_state;
 }  // namespace detail
+
+/// What a candidate is asked for its health with: any callable that returns a bool, and takes nothing or a stop token, which trips when the
+/// answer is not wanted any more because the election goes.
+class health_check {
+public:
+    health_check() = default;
+    template <class F>
+        requires(!std::is_same_v<std::remove_cvref_t<F>, health_check> &&
+                 (std::is_invocable_r_v<bool, F&, std::stop_token> || std::is_invocable_r_v<bool, F&>))
+    health_check(F check) {
+        if constexpr (std::is_same_v<F, std::function<bool()>> || std::is_same_v<F, std::function<bool(std::stop_token)>>) {
+            if (!check) return;
+        }
+        if constexpr (std::is_invocable_r_v<bool, F&, std::stop_token>) {
+            ask_ = std::move(check);
+        } else {
+            ask_ = [check = std::move(check)](std::stop_token const&) mutable -> bool { return check(); };
+        }
+    }
+
+    explicit operator bool() const noexcept { return static_cast<bool>(ask_); }
+    bool operator()(std::stop_token token = {}) const { return ask_(std::move(token)); }
+
+private:
+    std::function<bool(std::stop_token)> ask_;
+};
 
 /// ttl > renew_deadline > retry_period, or the constructor throws.
 struct election_options {
@@ -59,8 +86,9 @@ struct election_options {
     std::chrono::milliseconds heartbeat_interval{1'000};
 
     /// False, or what it throws: this one does not stand, and steps down if it leads. It is asked every `health_interval`, on a thread of its
-    /// own. One that does not return within `health_timeout` counts as false. It must not destroy the election, whose destructor waits for it.
-    std::function<bool()> healthy{};
+    /// own. One that does not return within `health_timeout` counts as false. The election's destructor trips the stop token that it is given, if it
+    /// takes one, and waits for it for `health_timeout` at most: one that hangs for longer than that must own what it uses.
+    health_check healthy{};
     std::chrono::milliseconds health_interval{1'000};
     std::chrono::milliseconds health_timeout{5'000};
 

@@ -148,7 +148,7 @@ election::election(redlock_nodes const& nodes, std::string_view name, election_o
 
 void election::begin(std::shared_ptr<election_state> state, election_options const& options) {
     state_ = std::move(state);
-    if (options.healthy) gate_ = std::make_unique<detail::health_gate>(options.healthy, options.health_interval, state_->health());
+    if (options.healthy) gate_ = std::make_unique<detail::health_gate>(options.healthy, options.health_interval, options.health_timeout, state_->health());
     state_->supervise();
 }
 election::election(election&&) noexcept = default;

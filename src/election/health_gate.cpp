@@ -36,9 +36,9 @@ bool verdict::has_spoken() const noexcept {
 
 namespace {
 
-bool ask(std::function<bool()> const& check) noexcept {
+bool ask(health_check const& check, std::stop_token const& stop) noexcept {
     try {
-        return check();
+        return check(stop);
     } catch (std::exception const& problem) {
         log(log_level::warning, fmt::format("the health gate of a candidate threw, which counts as unhealthy: {}", problem.what()));
     } catch (...) {
@@ -49,20 +49,35 @@ bool ask(std::function<bool()> const& check) noexcept {
 
 }  // namespace
 
-health_gate::health_gate(std::function<bool()> check, std::chrono::milliseconds interval, std::shared_ptr<verdict> found) {
-    thread_ = base::quiet_thread([this, check = std::move(check), interval, found = std::move(found), stop = stop_.get_token()] {
+health_gate::health_gate(health_check check, std::chrono::milliseconds interval, std::chrono::milliseconds patience, std::shared_ptr<verdict> found)
+    : patience_(patience) {
+    thread_ = base::quiet_thread([mine = shared_, check = std::move(check), interval, found = std::move(found), stop = stop_.get_token()]() mutable {
         while (!stop.stop_requested()) {
             found->begin();
-            found->end(ask(check));
-            std::unique_lock guard{mutex_};
-            wakes_.wait_for(guard, stop, interval, [] { return false; });
+            found->end(ask(check, stop));
+            std::unique_lock guard{mine->mutex};
+            mine->wakes.wait_for(guard, stop, interval, [] { return false; });
         }
+        check = {};  // what it holds goes before whoever waits for the end goes on
+        std::lock_guard const guard{mine->mutex};
+        mine->has_ended = true;
+        mine->wakes.notify_all();
     });
 }
 
 health_gate::~health_gate() {
     stop_.request_stop();
-    thread_.join();
+    bool ended = false;
+    if (thread_.get_id() != std::this_thread::get_id()) {  // or the check itself destroys it
+        std::unique_lock guard{shared_->mutex};
+        ended = shared_->wakes.wait_for(guard, patience_, [this] { return shared_->has_ended; });
+    }
+    if (ended) {
+        thread_.join();
+        return;
+    }
+    log(log_level::warning, "the health gate of a candidate that goes has not returned, and its thread is left behind");
+    thread_.detach();
 }
 
 }  // namespace lockstep::detail

@@ -2,9 +2,10 @@
 
 // Asks a candidate's health gate, on a thread of its own: the check may block, and that must not hold up anything.
 
+#include <lockstep/election.hpp>
+
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -34,17 +35,22 @@ private:
 
 class health_gate {
 public:
-    health_gate(std::function<bool()> check, std::chrono::milliseconds interval, std::shared_ptr<verdict> found);
-    /// Waits until a check that is under way has returned.
+    health_gate(health_check check, std::chrono::milliseconds interval, std::chrono::milliseconds patience, std::shared_ptr<verdict> found);
+    /// Waits for a check that is under way, for as long as one may take. Then its thread is left to itself, and ends when the check returns.
     ~health_gate();
     health_gate(health_gate const&) = delete;
     health_gate& operator=(health_gate const&) = delete;
 
 private:
-    std::mutex mutex_;
-    std::condition_variable_any wakes_;
+    struct shared {
+        std::mutex mutex;
+        std::condition_variable_any wakes;
+        bool has_ended = false;
+    };
+    std::shared_ptr<shared> const shared_ = std::make_shared<shared>();
+    std::chrono::milliseconds const patience_;
     std::stop_source stop_;
-    std::thread thread_;  // last: it uses the others
+    std::thread thread_;
 };
 
 }  // namespace lockstep::detail

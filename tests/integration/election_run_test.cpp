@@ -1,5 +1,6 @@
 // run(), health gates, giving way, replicas: what a candidate does besides standing in line.
 #include "election_support.hpp"
+#include "lease_fault_support.hpp"
 #include "support/failures.hpp"
 #include "support/log_lines.hpp"
 
@@ -7,10 +8,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <stop_token>
 #include <thread>
 
 namespace lockstep::test {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
 
 class a_candidate : public testing::Test {
 protected:

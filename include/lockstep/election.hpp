@@ -93,7 +93,7 @@ struct election_options {
     std::chrono::milliseconds health_timeout{5'000};
 
     /// So many replicas must have heard of it within `replica_timeout` before somebody leads; otherwise it is given back and tried again. Who
-    /// leads steps down when that many have not heard of it for `renew_deadline`.
+    /// leads steps down when that many have not heard of it for `renew_deadline`, which is at least `replica_timeout` and `retry_period` together.
     unsigned min_replicas = 0;
     std::chrono::milliseconds replica_timeout{1'000};
 

@@ -30,6 +30,11 @@ void check_options(std::string_view name, election_options const& how) {
     at_least(how.health_interval, 10ms, "health_interval");
     at_least(how.health_timeout, 10ms, "health_timeout");
     at_least(how.replica_timeout, 1ms, "replica_timeout");
+    if (how.min_replicas != 0 && how.replica_timeout > how.renew_deadline - how.retry_period) {
+        refuse(fmt::format("with min_replicas, replica_timeout must be at most renew_deadline less retry_period ({} ms), not {} ms: a leader that asks its "
+                           "replicas every retry_period steps down when they have not heard of it for renew_deadline",
+                           (how.renew_deadline - how.retry_period).count(), how.replica_timeout.count()));
+    }
 }
 
 std::string candidate_id(std::string_view name, std::string_view id) {
@@ -149,13 +154,14 @@ task<bool> election_state::wait_for_permission(std::shared_ptr<election_state> s
 }
 
 std::shared_ptr<seat> election_state::sit(std::unique_ptr<tenure> held) {
+    auto const announce = held->announce();
     auto made = std::make_shared<seat>(seat::place{owner(), name_, id_, options_.renew_deadline}, std::move(held));
     {
         std::lock_guard const guard{mutex_};
         current_ = made;
     }
     log(log_level::info, fmt::format("{} leads '{}' (term {})", id_, name_, made->term()));
-    where_->announce(made);
+    announce(made);
     return made;
 }
 

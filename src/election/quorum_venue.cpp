@@ -71,9 +71,26 @@ struct node_view {
 
 /// What the nodes say together.
 struct view {
+    std::size_t nodes = 0;
+    std::vector<node_view> answers;
     std::optional<record> latest;  ///< by whatever node has it
-    bool leads = false;            ///< and most nodes have its token
-    milliseconds remaining{0};
+
+    std::size_t quorum() const noexcept { return quorum::ballot::quorum_of(nodes); }
+    std::size_t with(std::string_view token) const noexcept {
+        return static_cast<std::size_t>(std::count_if(answers.begin(), answers.end(), [&](auto const& one) { return one.token == token; }));
+    }
+    bool most_have(std::string_view token) const noexcept { return with(token) >= quorum(); }
+    /// Those that are silent may have it too.
+    bool most_may_have(std::string_view token) const noexcept { return with(token) + nodes - answers.size() >= quorum(); }
+    /// Of the seat that has this token, as far as is known.
+    milliseconds remaining(std::string_view token) const {
+        std::vector<milliseconds> left;
+        for (auto const& one : answers) {
+            if (one.token == token) left.push_back(one.left);
+        }
+        std::sort(left.begin(), left.end(), std::greater<>{});
+        return left.empty() ? 0ms : std::max(left[std::min(left.size(), quorum()) - 1], 0ms);
+    }
 };
 
 }  // namespace
@@ -83,13 +100,15 @@ class quorum_venue;
 /// Ends `early` before the nodes can give the seat to others, which is when a leader has not renewed for `renew_deadline`.
 class redlock_tenure final : public tenure {
 public:
-    redlock_tenure(std::shared_ptr<quorum_venue> where, redlock_lease held, milliseconds early);
+    redlock_tenure(std::shared_ptr<quorum_venue> where, redlock_lease held, milliseconds early, record elected)
+        : where_(std::move(where)), lease_(std::move(held)), early_(early), what_(std::move(elected)) {}
     ~redlock_tenure() override { tell(); }
 
 private:
     std::uint64_t term() const noexcept override { return what_.term; }
     milliseconds remaining() const noexcept override { return std::max(lease_.remaining() - early_, 0ms); }
     std::stop_token stop_token() const override { return lease_.stop_token(); }
+    announcement announce() const override;
     task<void> release() override {
         tell();
         return lease_.async_release();
@@ -122,9 +141,6 @@ public:
     void require_blocking() const override { nodes_->of->require_blocking(); }
 
     task<std::unique_ptr<tenure>> stand(clock::time_point until) override { return stand_for(shared_from_this(), until); }
-    void announce(std::shared_ptr<seat> const& leads) override {
-        start(keep_record(owner(), weak_from_this(), leads, elected_), [](std::exception_ptr) {});
-    }
     task<std::optional<leader_info>> leader() override { return read_leader(shared_from_this()); }
     task<int> highest_in_line() override { return nobody(); }
     task<observation> observe(std::function<void(leader_change const&)> handler, std::string after) override;
@@ -149,10 +165,10 @@ private:
             held = std::move(*got);
         }
         auto const now = std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch());
-        of->elected_ = {.term = held.fence(), .since_ms = now.count(), .token = held.token(), .who = of->who_};
+        record elected{.term = held.fence(), .since_ms = now.count(), .resigned = false, .resigned_before = 0, .token = held.token(), .who = of->who_};
         redlock_options const usual;
         auto const lasts = std::chrono::floor<milliseconds>(of->how_.ttl - quorum::drift_of(of->how_.ttl, usual.drift_factor)) - quorum::margin_of(of->how_.ttl);
-        co_return std::make_unique<redlock_tenure>(of, std::move(held), std::max(lasts - of->how_.renew_deadline, 0ms));
+        co_return std::make_unique<redlock_tenure>(of, std::move(held), std::max(lasts - of->how_.renew_deadline, 0ms), std::move(elected));
     }
 
     redis::command_terms terms_of(core& node, std::string const& key) const {
@@ -162,7 +178,9 @@ private:
     }
 
 public:
-    record const& elected() const noexcept { return elected_; }
+    void announce(std::shared_ptr<seat> const& leads, record const& what) {
+        start(keep_record(owner(), weak_from_this(), leads, what), [](std::exception_ptr) {});
+    }
     /// Nobody waits for that.
     void tell_all(record const& what) {
         auto const text = write(what);
@@ -217,11 +235,11 @@ private:
     static task<std::optional<leader_info>> read_leader(self of) {
         auto looking = look(of);
         auto const seen = co_await std::move(looking);
-        if (!seen.leads) co_return std::nullopt;
+        if (!seen.latest || seen.latest->resigned || !seen.most_may_have(seen.latest->token)) co_return std::nullopt;
         leader_info found;
         found.term = seen.latest->term;
         found.since = std::chrono::system_clock::time_point{milliseconds{seen.latest->since_ms}};
-        found.remaining = seen.remaining;
+        found.remaining = seen.remaining(seen.latest->token);
         read_who(seen.latest->who, found.pid, found.host, found.id);
         co_return std::optional<leader_info>{std::move(found)};
     }
@@ -230,11 +248,11 @@ private:
     std::string seat_key_, record_key_, who_;
     election_options how_;
     redlock lock_;
-    record elected_;  // in turns
 };
 
-redlock_tenure::redlock_tenure(std::shared_ptr<quorum_venue> where, redlock_lease held, milliseconds early)
-    : where_(std::move(where)), lease_(std::move(held)), early_(early), what_(where_->elected()) {}
+tenure::announcement redlock_tenure::announce() const {
+    return [where = where_, what = what_](std::shared_ptr<seat> const& leads) { where->announce(leads, what); };
+}
 
 void redlock_tenure::tell() noexcept {
     if (what_.resigned || !where_->owner()->same_process() || remaining() == 0ms) return;
@@ -251,25 +269,18 @@ task<view> quorum_venue::look(self of) {
     auto asking = when_all(std::move(questions));
     auto const answers = co_await std::move(asking);
     view seen;
-    std::size_t heard = 0;
+    seen.nodes = answers.size();
     for (auto const& one : answers) {
         if (!one) continue;
-        ++heard;
+        seen.answers.push_back(*one);
         if (one->latest && (!seen.latest || one->latest->term > seen.latest->term || (one->latest->term == seen.latest->term && one->latest->resigned))) {
             seen.latest = one->latest;
         }
     }
-    auto const quorum = of->nodes_->of->quorum();
-    if (heard < quorum) {
-        throw unavailable_error(fmt::format("who leads can't be said: {} of {} nodes answered, and {} are needed", heard, answers.size(), quorum));
+    if (seen.answers.size() < seen.quorum()) {
+        throw unavailable_error(fmt::format("who leads can't be said: {} of {} nodes answered, and {} are needed", seen.answers.size(), seen.nodes,
+                                            seen.quorum()));
     }
-    std::vector<milliseconds> left;
-    for (auto const& one : answers) {
-        if (one && seen.latest && !seen.latest->resigned && one->token == seen.latest->token) left.push_back(one->left);
-    }
-    std::sort(left.begin(), left.end(), std::greater<>{});
-    seen.leads = left.size() >= quorum;
-    if (seen.leads) seen.remaining = left[quorum - 1];
     co_return seen;
 }
 
@@ -285,7 +296,7 @@ public:
         auto looking = quorum_venue::look(self->where_);
         auto const seen = co_await std::move(looking);
         self->last_ = seen.latest.value_or(record{});
-        self->leads_ = seen.leads;
+        self->leads_ = self->last_.term != 0 && !self->last_.resigned && seen.most_may_have(self->last_.token);
         auto const where = self->where_;
         start(run(where->owner(), where->heartbeat(), std::move(self)), [](std::exception_ptr) {});
     }
@@ -307,22 +318,28 @@ private:
     }
 
     void compare(view const& now) {
-        if (!now.latest) {  // nobody has written for longer than a seat is kept
-            if (std::exchange(leads_, false)) say(leader_change::kind::lost, last_);
+        using enum leader_change::kind;
+        if (now.latest && now.latest->term > last_.term) {
+            if (leads_) say(now.latest->resigned_before == last_.term ? resigned : lost, last_);
+            last_ = *now.latest;
+            say(elected, last_);
+            leads_ = !last_.resigned;  // it may not be everywhere yet, or gone already: the next look tells
+            if (last_.resigned) say(resigned, last_);
             return;
         }
-        bool const is_new = now.latest->term > last_.term;
-        if (leads_ && is_new) say(now.latest->resigned_before == last_.term ? leader_change::kind::resigned : leader_change::kind::lost, last_);
-        if (is_new) say(leader_change::kind::elected, *now.latest);
-        if ((leads_ || is_new) && !now.leads && now.latest->term >= last_.term) {
-            if (is_new && !now.latest->resigned) return remember(now, true);  // not everywhere yet, or gone already: the next look tells
-            say(now.latest->resigned ? leader_change::kind::resigned : leader_change::kind::lost, *now.latest);
+        bool const has_resigned = now.latest && now.latest->term == last_.term && now.latest->resigned;
+        if (leads_) {
+            // While those that are silent may make a majority with the others, the last word stands. It can't for long: one that is
+            // dead has no node any more when its ttl is over.
+            if (!has_resigned && now.most_may_have(last_.token)) return;
+            leads_ = false;
+            last_.resigned = has_resigned;
+            return say(has_resigned ? resigned : lost, last_);
         }
-        remember(now, now.leads);
-    }
-    void remember(view const& now, bool leads) {
-        if (now.latest->term >= last_.term) last_ = *now.latest;
-        leads_ = leads;
+        // It was said to be lost, and leads.
+        if (last_.term == 0 || last_.resigned || has_resigned || !now.most_have(last_.token)) return;
+        leads_ = true;
+        say(elected, last_);
     }
     void say(leader_change::kind what, record const& one) {
         leader_change made{.what = what, .id = {}, .host = {}, .pid = 0, .term = one.term, .at = std::chrono::system_clock::now(), .position = {}};

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,13 +19,19 @@
 
 namespace lockstep::detail {
 
+class seat;
+
 /// What is held while somebody leads: a lease at one server, or locks at a majority of several. Given back by its destructor.
 class tenure {
 public:
+    /// Tells others that this seat is taken, for as long as it is. Nobody waits for that.
+    using announcement = std::function<void(std::shared_ptr<seat> const&)>;
+
     virtual ~tenure() = default;
     virtual std::uint64_t term() const noexcept = 0;
     virtual std::chrono::milliseconds remaining() const noexcept = 0;  ///< 0: lost
     virtual std::stop_token stop_token() const = 0;                    ///< trips when it is lost
+    virtual announcement announce() const = 0;                         ///< to be called once, when it has a seat
     virtual task<void> release() = 0;                                  ///< throws `lease_lost_error` if it was lost
 };
 

@@ -30,21 +30,31 @@ namespace {
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
+class server_venue;
+
 class lease_tenure final : public tenure {
 public:
-    explicit lease_tenure(lease held) : lease_(std::move(held)), hold_(engine::hold::of(lease_)->id()) {}
+    using clock = venue::clock;
+
+    lease_tenure(std::shared_ptr<server_venue const> where, lease held)
+        : where_(std::move(where)), lease_(std::move(held)), hold_(engine::hold::of(lease_)->id()) {}
     /// Its id at the server.
     std::string const& hold() const noexcept { return hold_; }
     bool is_valid() const noexcept { return lease_.valid(); }
+    /// From then on replicas have it.
+    void heard(clock::time_point when) noexcept { heard_ = when; }
 
 private:
     std::uint64_t term() const noexcept override { return lease_.fence(); }
     milliseconds remaining() const noexcept override { return lease_.remaining(); }
     std::stop_token stop_token() const override { return lease_.stop_token(); }
+    announcement announce() const override;
     task<void> release() override { return lease_.async_release(); }
 
+    std::shared_ptr<server_venue const> where_;
     lease lease_;
     std::string hold_;
+    clock::time_point heard_{};
 };
 
 engine::target make_target(std::shared_ptr<core> const& owner, std::string const& name, std::string const& id, election_options const& how) {
@@ -77,19 +87,24 @@ public:
     void require_blocking() const override { owner_->require_blocking_is_allowed(); }
 
     task<std::unique_ptr<tenure>> stand(clock::time_point until) override { return stand_for(shared_from_this(), until); }
-    void announce(std::shared_ptr<seat> const& leads) override {
-        if (replicas_ > 0) start(stay_replicated(shared_from_this(), leads, announcing_), [](std::exception_ptr) {});
-        // Should it fail, the next renewal takes along what is not written yet.
-        start(ask(scripts::election_announce, announcing_, what_->rules), [](std::exception_ptr, std::optional<reply>) {});
-    }
     task<std::optional<leader_info>> leader() override { return read_leader(shared_from_this()); }
     task<int> highest_in_line() override { return read_highest(shared_from_this()); }
     task<observation> observe(std::function<void(leader_change const&)> handler, std::string after) override {
         return begin_observation(owner_, what_->changes, std::move(handler), std::move(after));
     }
 
+    void announce(std::shared_ptr<seat> const& leads, std::string const& hold, clock::time_point heard) const {
+        if (replicas_ > 0) {
+            auto const until = std::make_shared<clock::time_point>(heard + trusted());
+            start(step_down_in_time(shared_from_this(), leads, until), [](std::exception_ptr) {});
+            start(stay_replicated(shared_from_this(), leads, hold, until), [](std::exception_ptr) {});
+        }
+        // Should it fail, the next renewal takes along what is not written yet.
+        start(ask(scripts::election_announce, hold, what_->rules), [](std::exception_ptr, std::optional<reply>) {});
+    }
+
 private:
-    using self = std::shared_ptr<server_venue>;
+    using self = std::shared_ptr<server_venue const>;
 
     template <class... Words>
     task<reply> ask(scripts::script const& script, Words const&... words) const {
@@ -100,6 +115,8 @@ private:
         return redis::run_script(owner_->way(), script, std::span{keys}.first(script.keys), list, terms);
     }
 
+    /// How long a renewal is trusted: as the lease itself.
+    milliseconds trusted() const noexcept { return std::min(what_->how.trust_for, what_->how.ttl - what_->how.ttl / 10); }
     /// The end of the rules.
     std::string_view channel() const { return std::string_view{what_->rules}.substr(what_->rules.rfind(' ') + 1); }
 
@@ -134,32 +151,37 @@ private:
         co_return std::move(*got);
     }
 
-    /// What WAIT counts are writes of its own connection, so the hold is renewed on that one.
-    static task<bool> is_replicated(self of, std::string hold) {
+    /// What WAIT counts are writes of its own connection, so the hold is renewed on that one. Not beyond that time.
+    static task<bool> is_replicated(self of, std::string hold, clock::time_point until) {
         auto const& room = *of->what_->where;
         auto const slot = of->owner_->is_cluster() ? room.slot() : std::int16_t{-1};
         auto const state = std::make_shared<session_state>(of->owner_, of->owner_->make_session(slot));
-        auto const time = std::max<milliseconds>(2 * of->replica_timeout_, 1s);
-        redis::command_terms const terms{.deadline = clock::now() + time};
-        auto* const seat = room.home().find_hold(hold);
-        if (seat == nullptr) co_return false;
-        auto const number = seat->next_set_number();
+        auto const begin = clock::now();
+        redis::command_terms const terms{.deadline = std::min(until, begin + std::max<milliseconds>(2 * of->replica_timeout_, 1s))};
+        auto const latest = room.server_now() + std::chrono::floor<milliseconds>(terms.deadline - begin).count();
         auto const& script = scripts::election_renew;
-        auto renewing = redis::run(state->way(), terms, "EVAL", script.text, 2, room.key(), of->what_->changes, hold, of->what_->how.ttl.count(),
-                                   of->what_->rules, number, room.server_now() + time.count());
-        auto const renewed = co_await std::move(renewing);
+        reply renewed;
+        do {  // again when a renewal by the lease itself overtook it: that one was not written on this connection
+            auto* const seat = room.home().find_hold(hold);
+            if (seat == nullptr) co_return false;
+            auto renewing = redis::run(state->way(), terms, "EVAL", script.text, 2, room.key(), of->what_->changes, hold, of->what_->how.ttl.count(),
+                                       of->what_->rules, seat->next_set_number(), latest);
+            renewed = co_await std::move(renewing);
+        } while (renewed[0].text() == "older");
         if (renewed[0].text() != "renewed") co_return false;
-        auto waiting = redis::run(state->way(), terms, "WAIT", of->replicas_, of->replica_timeout_.count());
+        auto const left = std::chrono::floor<milliseconds>(until - clock::now());
+        if (left < 1ms) co_return false;  // WAIT 0 is for ever
+        auto waiting = redis::run(state->way(), terms, "WAIT", of->replicas_, std::min(of->replica_timeout_, left).count());
         auto const heard = co_await std::move(waiting);
         co_return heard.integer() >= static_cast<std::int64_t>(of->replicas_);
     }
 
     /// Why it must not lead; empty: it may.
-    static task<std::string> objection(self of, std::string hold) {
+    static task<std::string> objection(self of, std::string hold, clock::time_point until) {
         if (of->replicas_ == 0) co_return std::string{};
         std::string why = "they did not hear of it in time";
         try {
-            auto asking = is_replicated(of, std::move(hold));
+            auto asking = is_replicated(of, std::move(hold), until);
             if (co_await std::move(asking)) why.clear();
         } catch (error const& problem) {
             if (!is_passing(problem)) throw;
@@ -168,23 +190,29 @@ private:
         co_return why;
     }
 
-    /// Steps down when they have not heard of it for too long: somebody else may lead where the others are.
-    static task<void> stay_replicated(self of, std::weak_ptr<seat> which, std::string hold) {
-        auto heard = clock::now();
+    /// Asks the replicas again and again. What they have heard counts from before they were asked.
+    static task<void> stay_replicated(self of, std::weak_ptr<seat> which, std::string hold, std::shared_ptr<clock::time_point> until) {
         while (true) {
             engine::pause rest{of->owner_, of->pause_};
             co_await rest;
             if (auto const leads = which.lock(); !leads || leads->remaining() == 0ms) co_return;
-            auto looking = objection(of, hold);
+            auto const asked = clock::now();
+            auto looking = objection(of, hold, *until);
             auto const why = co_await std::move(looking);
+            if (why.empty()) *until = asked + of->trusted();
+        }
+    }
+
+    /// When they have not heard of it for too long: somebody else may lead where the others are. Whatever is being asked meanwhile.
+    static task<void> step_down_in_time(self of, std::weak_ptr<seat> which, std::shared_ptr<clock::time_point> until) {
+        while (true) {
+            engine::pause rest{of->owner_, std::chrono::ceil<milliseconds>(std::max(*until - clock::now(), clock::duration::zero()))};
+            co_await rest;
             auto const leads = which.lock();
-            if (!leads) co_return;
-            if (why.empty()) {
-                heard = clock::now();
-            } else if (clock::now() - heard >= of->what_->how.trust_for) {
-                leads->step_down(fmt::format("fewer than {} replicas hear of it: {}", of->replicas_, why));
-                co_return;
-            }
+            if (!leads || leads->remaining() == 0ms) co_return;
+            if (clock::now() < *until) continue;
+            leads->step_down(fmt::format("fewer than {} replicas have heard of it for {} ms (renew_deadline)", of->replicas_, of->trusted().count()));
+            co_return;
         }
     }
 
@@ -193,11 +221,12 @@ private:
             auto standing = stand_in_line(of, until);
             auto held = co_await std::move(standing);
             if (!held) co_return nullptr;
-            auto made = std::make_unique<lease_tenure>(std::move(held));
-            auto looking = objection(of, made->hold());
+            auto made = std::make_unique<lease_tenure>(of, std::move(held));
+            auto const asked = clock::now();
+            auto looking = objection(of, made->hold(), asked + of->trusted());
             auto why = co_await std::move(looking);
             if (why.empty() && made->is_valid()) {
-                of->announcing_ = made->hold();
+                made->heard(asked);
                 co_return made;
             }
             if (why.empty()) why = "it was lost meanwhile";
@@ -216,8 +245,11 @@ private:
     unsigned replicas_;
     milliseconds replica_timeout_;
     milliseconds pause_;
-    std::string announcing_;  // in turns
 };
+
+tenure::announcement lease_tenure::announce() const {
+    return [where = where_, hold = hold_, heard = heard_](std::shared_ptr<seat> const& leads) { where->announce(leads, hold, heard); };
+}
 
 }  // namespace
 

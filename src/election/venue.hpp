@@ -27,8 +27,6 @@ public:
 
     /// Null: it does not lead by then. A time that has passed: once, without standing in line.
     virtual task<std::unique_ptr<tenure>> stand(clock::time_point until) = 0;
-    /// It leads: others are told. Nobody waits for that.
-    virtual void announce(std::shared_ptr<seat> const& leads) = 0;
     virtual task<std::optional<leader_info>> leader() = 0;
     /// The highest priority of those who stand in line.
     virtual task<int> highest_in_line() = 0;

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <thread>
@@ -159,6 +160,52 @@ TEST_F(election_over_nodes, tells_of_a_leader_that_is_gone_when_nobody_follows) 
     for (auto& one : servers) one.must({"SET", "lockstep:{name}:seat", "somebody else", "PX", "60000"});
     EXPECT_TRUE(eventually([&] { return seen.all().size() >= 2; }));
     EXPECT_EQ(seen.all().at(1).what, leader_change::kind::lost) << seen.text();
+}
+
+// Somebody else may have led meanwhile: it has a smaller term than was given then.
+TEST_F(election_over_nodes, steps_down_when_most_nodes_forgot_it_though_nobody_has_the_seat) {
+    election in_a{of_a, "name", brief("a")};
+    election in_b{of_b, "name", brief("b")};
+    auto const leads = in_a.campaign();
+    auto const token = leads.stop_token();
+    for (std::size_t i = 1; i != 3; ++i) servers[i].must({"FLUSHALL"});
+    EXPECT_TRUE(eventually([&] { return token.stop_requested(); }));
+    EXPECT_FALSE(leads.valid());
+    auto const next = in_b.try_campaign_for(20s);
+    ASSERT_TRUE(next);
+    EXPECT_GT(next->term(), leads.term());
+}
+
+// One is silent and one has forgotten. The two may be a majority, so nobody can say that it does not lead; and it does.
+TEST_F(election_over_nodes, does_not_call_a_leader_lost_that_leads_on) {
+    election_options const how{.id = "a", .ttl = 3s, .renew_deadline = 2s, .retry_period = 100ms, .heartbeat_interval = 50ms};
+    election in_a{of_a, "name", how};
+    election in_b{of_b, "name", how};
+    seen_changes seen;
+    auto const watching = in_b.observe(seen.handler());
+    auto const leads = in_a.campaign();
+    ASSERT_TRUE(seen.becomes("elected a")) << seen.text();
+    ASSERT_TRUE(eventually([&] {
+        return std::all_of(servers.begin(), servers.end(), [](auto& one) { return one.must({"EXISTS", "lockstep:{name}:seat"}).integer == 1; });
+    }));
+    servers[2].stop();
+    for (int i = 0; i != 2; ++i) {
+        servers[1].must({"DEL", "lockstep:{name}:seat"});
+        EXPECT_FALSE(eventually([&] { return !in_b.leader(); }, 2s)) << "nobody leads, it says";
+        EXPECT_EQ(servers[1].must({"EXISTS", "lockstep:{name}:seat"}).integer, 1) << "it is not taken again";
+    }
+    servers[2].cont();
+    EXPECT_TRUE(leads.valid());
+    EXPECT_EQ(seen.text(), "elected a");
+}
+
+TEST_F(election_over_nodes, refuses_two_addresses_of_one_server) {
+    redis_server both{{.tcp = true}};
+    redlock_nodes const two{both.url(), "unix://" + both.socket_path(), servers[0].url()};
+    EXPECT_THAT(failure<invalid_argument_error>([&] { static_cast<void>(election(two, "name", brief("a")).campaign()); }),
+                AllOf(HasSubstr("are the same server"), HasSubstr(both.socket_path())));
+    EXPECT_THAT(failure<invalid_argument_error>([&] { static_cast<void>(redlock(two, "lock").try_acquire()); }), HasSubstr("are the same server"));
+    EXPECT_TRUE(eventually([&] { return both.must({"EXISTS", "lock"}).integer == 0; }));
 }
 
 TEST_F(election_over_nodes, runs_the_work_of_a_leader) {

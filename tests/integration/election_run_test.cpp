@@ -290,8 +290,88 @@ TEST_F(a_candidate, steps_down_when_its_replicas_do_not_hear_of_it_any_more) {
     replica.stop();
     EXPECT_TRUE(eventually([&] { return token.stop_requested(); }, 20s));
     EXPECT_FALSE(leads.valid());
-    EXPECT_EQ(lines.count("fewer than 1 replicas hear of it"), 1U) << lines.text();
+    EXPECT_EQ(lines.count("fewer than 1 replicas have heard of it"), 1U) << lines.text();
     replica.cont();
+}
+
+// A replica that is promoted gives the seat away when the ttl of the last renewal it heard of is over, however long an answer may take.
+TEST_F(a_candidate, steps_down_at_its_deadline_while_it_waits_for_its_replicas) {
+    redis_server primary{{.tcp = true}};
+    redis_server replica{{.tcp = true, .replica_of = primary.address()}};
+    client c{primary.url()};
+    election of_c{c, "name", {.id = "c", .ttl = 4s, .renew_deadline = 3s, .retry_period = 200ms, .min_replicas = 1, .replica_timeout = 2500ms}};
+    auto const leads = of_c.campaign();
+    auto const token = leads.stop_token();
+    ASSERT_TRUE(eventually([&] { return calls_of(primary, "wait") >= 3; }));
+    replica.stop();
+    auto const begin = now_ms();
+    EXPECT_TRUE(eventually([&] { return token.stop_requested(); }, 20s));
+    EXPECT_LE(now_ms() - begin, 3'000 + load_slack.count());
+    EXPECT_GE(now_ms() - begin, 3'000 - 200 * 12 / 10 - load_slack.count());
+    EXPECT_FALSE(leads.valid());
+    replica.cont();
+}
+
+TEST_F(a_candidate, refuses_replica_times_that_leave_no_time_to_ask) {
+    election_options how{.ttl = 10s, .renew_deadline = 5s, .retry_period = 1s, .min_replicas = 1, .replica_timeout = 4s};
+    EXPECT_NO_THROW(election(a, "name", how));
+    how.replica_timeout = 4001ms;
+    EXPECT_THAT(failure<invalid_argument_error>([&] { election(a, "name", how); }), AllOf(HasSubstr("replica_timeout"), HasSubstr("4000 ms")));
+    how.min_replicas = 0;
+    EXPECT_NO_THROW(election(a, "name", how));
+}
+
+TEST_F(a_candidate, does_not_wait_for_a_health_check_that_hangs_when_it_goes) {
+    auto const go_on = std::make_shared<std::atomic<bool>>(false);
+    auto const asked = std::make_shared<std::atomic<bool>>(false);
+    auto const ended = std::make_shared<std::atomic<bool>>(false);
+    auto const hangs = [=] {
+        asked->store(true);
+        while (!*go_on) std::this_thread::sleep_for(1ms);
+        ended->store(true);
+        return true;
+    };
+    {
+        election const of_a{a, "name", {.id = "a", .healthy = hangs, .health_interval = 10ms, .health_timeout = 50ms}};
+        ASSERT_TRUE(eventually([&] { return asked->load(); }));
+    }
+    EXPECT_FALSE(*ended) << "the destructor waited for it";
+    go_on->store(true);
+    EXPECT_TRUE(eventually([&] { return ended->load() && go_on.use_count() == 2; })) << "its thread goes on for ever";
+}
+
+TEST_F(a_candidate, tells_a_health_check_that_its_answer_is_not_wanted_any_more) {
+    std::atomic<bool> asked{false}, ended{false};
+    auto const looks = [&](std::stop_token const& stop) {
+        asked = true;
+        while (!stop.stop_requested()) std::this_thread::sleep_for(1ms);
+        ended = true;
+        return true;
+    };
+    {
+        election const of_a{a, "name", {.id = "a", .healthy = looks, .health_timeout = 30s}};
+        ASSERT_TRUE(eventually([&] { return asked.load(); }));
+    }
+    EXPECT_TRUE(ended);
+}
+
+TEST_F(a_candidate, may_stand_twice_in_one_election) {
+    election of_a{a, "name", {.id = "a"}};
+    election watches{b, "name", {.id = "b"}};
+    seen_changes seen;
+    auto const watching = watches.observe(seen.handler());
+    begun first{of_a.async_campaign()};
+    begun second{of_a.async_campaign()};
+    ASSERT_TRUE(eventually([&] { return first.done() || second.done(); }));
+    ASSERT_TRUE(eventually([&] { return candidates_at(server) == 1; }));
+    auto& ahead = first.done() ? first : second;
+    auto& behind = first.done() ? second : first;
+    auto leads = ahead.get();
+    auto const term = leads.term();
+    EXPECT_TRUE(seen.becomes("elected a")) << seen.text();
+    leads.resign();
+    EXPECT_GT(behind.get().term(), term);
+    EXPECT_TRUE(eventually([&] { return seen.text().starts_with("elected a, resigned a, elected a"); })) << seen.text();
 }
 
 }  // namespace

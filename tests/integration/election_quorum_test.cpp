@@ -178,7 +178,7 @@ TEST_F(election_over_nodes, steps_down_when_most_nodes_forgot_it_though_nobody_h
 
 // One is silent and one has forgotten. The two may be a majority, so nobody can say that it does not lead; and it does.
 TEST_F(election_over_nodes, does_not_call_a_leader_lost_that_leads_on) {
-    election_options const how{.id = "a", .ttl = 3s, .renew_deadline = 2s, .retry_period = 100ms, .heartbeat_interval = 50ms};
+    election_options const how{.id = "a", .ttl = 9s, .renew_deadline = 6s, .retry_period = 100ms, .heartbeat_interval = 50ms};
     election in_a{of_a, "name", how};
     election in_b{of_b, "name", how};
     seen_changes seen;
@@ -188,11 +188,18 @@ TEST_F(election_over_nodes, does_not_call_a_leader_lost_that_leads_on) {
     ASSERT_TRUE(eventually([&] {
         return std::all_of(servers.begin(), servers.end(), [](auto& one) { return one.must({"EXISTS", "lockstep:{name}:seat"}).integer == 1; });
     }));
+    auto const says_that_nobody_leads = [&] {
+        try {
+            return !in_b.leader();
+        } catch (unavailable_error const&) {
+            return false;  // a busy machine
+        }
+    };
     servers[2].stop();
     for (int i = 0; i != 2; ++i) {
         servers[1].must({"DEL", "lockstep:{name}:seat"});
-        EXPECT_FALSE(eventually([&] { return !in_b.leader(); }, 2s)) << "nobody leads, it says";
-        EXPECT_EQ(servers[1].must({"EXISTS", "lockstep:{name}:seat"}).integer, 1) << "it is not taken again";
+        EXPECT_FALSE(eventually(says_that_nobody_leads, 2s));
+        EXPECT_TRUE(eventually([&] { return servers[1].must({"EXISTS", "lockstep:{name}:seat"}).integer == 1; })) << "it is not taken again";
     }
     servers[2].cont();
     EXPECT_TRUE(leads.valid());

@@ -18,7 +18,7 @@ namespace {
 
 struct ls_options {
     std::string pattern;
-    bool all = false, names = false;
+    bool all = false, names = false, scan = false;
     order by = order::name;
 };
 
@@ -37,6 +37,7 @@ exit_code list(context const& all, ls_options const& how) {
     snapshot_options wanted{};
     wanted.pattern = how.pattern;
     wanted.waiters = 0;
+    wanted.scan = how.scan;
     auto now = monitor{by}.snapshot(wanted);
     if (how.names) {
         std::set<std::string> names;
@@ -55,7 +56,7 @@ exit_code list(context const& all, ls_options const& how) {
     if (!shown.empty()) all.print(shown.text(all.coloured(), all.width()));
     auto const unused = static_cast<std::size_t>(std::ranges::count_if(now.objects, [](auto const& one) { return !in_use(one); }));
     if (!how.all && unused != 0) all.note(fmt::format("{} unused not shown (--all)", unused));
-    if (shown.empty() && unused == 0) all.note("nothing is there");
+    if (shown.empty() && unused == 0) all.note("nothing is there" + std::string{how.scan ? "" : " (--scan looks through all keys)"});
     if (now.left_out != 0) all.note(fmt::format("{} more not shown: give a pattern", now.left_out));
     return exit_code::ok;
 }
@@ -68,6 +69,7 @@ void add_ls(CLI::App& command, context& all) {
     command.add_option("PATTERN", how->pattern, "only names that fit, with * and ?")->type_name("");
     command.add_flag("-a,--all", how->all, "also those that nobody uses now");
     command.add_flag("--names", how->names, "only names, of all, one on a line");
+    command.add_flag("--scan", how->scan, "look through all keys of the server: counts sessions and keys of limiters, finds what older clients use; slow where there are many");
     command.add_option("--sort", how->by, "name, held (longest first) or queue (longest first)")
         ->type_name("BY")
         ->transform(CLI::CheckedTransformer(std::map<std::string, order>{{"name", order::name}, {"held", order::held}, {"queue", order::queue}}));

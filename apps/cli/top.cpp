@@ -22,7 +22,7 @@ namespace {
 struct top_options {
     std::string pattern;
     order by = order::queue;
-    bool all = false;
+    bool all = false, scan = false;
     std::optional<std::chrono::milliseconds> every{};
 };
 
@@ -109,6 +109,7 @@ public:
         watch_options options{};
         options.what.pattern = how_.pattern;
         options.what.waiters = 0;
+        options.what.scan = how_.scan;
         options.at_most_every = how_.every.value_or(options.at_most_every);
         options.at_least_every = std::max(options.at_least_every, options.at_most_every);
         monitor from{by_};
@@ -172,6 +173,7 @@ exit_code show_once(context const& all, top_options const& how) {
     auto by = all.connect();
     snapshot_options wanted{};
     wanted.pattern = how.pattern;
+    wanted.scan = how.scan;
     auto const now = monitor{by}.snapshot(wanted);
     if (all.json) {
         all.print_json(apps::as_json(now));
@@ -192,6 +194,7 @@ void add_top(CLI::App& command, context& all) {
         ->type_name("BY")
         ->transform(CLI::CheckedTransformer(std::map<std::string, order>{{"name", order::name}, {"held", order::held}, {"queue", order::queue}}));
     command.add_flag("-a,--all", how->all, "also those that nobody uses now");
+    command.add_flag("--scan", how->scan, "look through all keys of the server each time; slow where there are many");
     command.add_flag("-1,--once", *once, "one picture, then end; so too where the output is no terminal");
     add_duration(command, "--every", how->every, "at most one picture in this time [250ms]");
     command.callback([=, &all] {

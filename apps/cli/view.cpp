@@ -76,7 +76,7 @@ bool in_use(object_info const& what) {
     if (what.kind == "event" || what.kind == "broadcast") return what.taken != 0 || what.count > 0;
     if (what.kind == "barrier" || what.kind == "breaker") return what.taken != 0;
     if (what.kind == "stream") return what.taken != 0 || std::ranges::any_of(what.groups, [](group_info const& one) { return one.lag.value_or(0) > 0; });
-    if (what.kind == "sessions" || what.kind == "limiter" || what.kind == "bus") return what.count > 0;
+    if (what.kind == "sessions" || what.kind == "limiter" || what.kind == "bus") return what.count != 0;  // less than 0: not counted
     return (what.kind == "queue" || what.kind == "lanes" || what.kind == "jobs") && what.count + what.taken + what.dead + what.blocked > 0;
 }
 
@@ -91,6 +91,7 @@ std::string state_of(object_info const& what) {
     if (what.kind == "stream") return fmt::format("{} in it{}{}", what.count, behind(what), dead);
     if (what.kind == "jobs") return of_jobs(what);
     if (what.kind == "bus") return of_bus(what);
+    if ((what.kind == "sessions" || what.kind == "limiter") && what.count < 0) return "used lately";
     if (what.kind == "sessions") return counted(what.count, "session");
     if (what.kind == "limiter") return counted(what.count, "key");
     if (what.kind == "map" || what.kind == "board") return fmt::format("{} in it", what.count);

@@ -1,6 +1,7 @@
 #include "dashboard/job_names.hpp"
 
 #include "base/names.hpp"
+#include "observe/listing.hpp"
 #include "observe/reader.hpp"
 
 #include <lockstep/error.hpp>
@@ -36,20 +37,10 @@ using observe::reader;
 using clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
-constexpr std::size_t keys_of_a_scan = 1'000;
+constexpr std::size_t questions_at_once = 200;
 constexpr seconds between_searches{2};
 constexpr seconds after_failure{1};
 constexpr seconds listing_limit{2};
-
-// MATCH takes a pattern, and a prefix may have characters that mean something there.
-std::string as_pattern(std::string_view text) {
-    std::string out;
-    for (char const one : text) {
-        if (std::string_view{"*?[]\\"}.find(one) != std::string_view::npos) out += '\\';
-        out += one;
-    }
-    return out;
-}
 
 // The name of the jobs whose key this is, of their types or of their schedules.
 std::optional<std::string> name_in(std::string_view key, std::string_view prefix) {
@@ -62,30 +53,23 @@ std::optional<std::string> name_in(std::string_view key, std::string_view prefix
     return name;
 }
 
-task<std::vector<std::string>> scan_node(reader from, std::int16_t slot) {
-    std::vector<std::string> found;
-    auto const match = as_pattern(from.prefix()) + ":{*}:jobs:[tc]*s";
-    std::string cursor = "0";
-    do {
-        std::vector<std::string> words{"SCAN", cursor, "MATCH", match, "COUNT", std::to_string(keys_of_a_scan)};
-        auto asking = from.command(slot, std::move(words));
-        auto const said = co_await std::move(asking);
-        cursor = said[0].text();
-        for (auto const key : said[1])
-            if (auto name = name_in(key.text(), from.prefix())) found.push_back(std::move(*name));
-    } while (cursor != "0");
-    co_return found;
-}
-
-task<std::vector<std::string>> scan(reader from) {
-    auto asking = from.nodes();
-    auto const nodes = co_await std::move(asking);
-    std::vector<task<std::vector<std::string>>> scans;
-    for (auto const slot : nodes) scans.push_back(scan_node(from, slot));
-    auto scanning = when_all(std::move(scans));
-    auto const lists = co_await std::move(scanning);
+task<std::vector<std::string>> look_up(reader from) {
+    auto reading = observe::read_index(from);
+    auto const listed = co_await std::move(reading);
+    std::vector<std::string> names;
+    std::vector<task<reply>> questions;
+    for (auto const& one : listed) {
+        auto name = name_in(one.key, from.prefix());
+        if (!name) continue;
+        names.push_back(std::move(*name));
+        questions.push_back(from.at(one.key, {"EXISTS", one.key}));
+    }
+    auto asking = observe::in_groups(std::move(questions), questions_at_once);
+    auto const answers = co_await std::move(asking);
     std::set<std::string> all;
-    for (auto const& list : lists) all.insert(list.begin(), list.end());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (answers[i].integer() != 0) all.insert(std::move(names[i]));
+    }
     co_return std::vector<std::string>(all.begin(), all.end());
 }
 
@@ -95,8 +79,8 @@ task<void> job_names::search::run(reader from, std::shared_ptr<search> into, std
     auto made = std::make_shared<found_names>();
     std::exception_ptr failure;
     try {
-        auto scanning = scan(std::move(from));
-        made->names = co_await std::move(scanning);
+        auto looking = look_up(std::move(from));
+        made->names = co_await std::move(looking);
     } catch (...) {
         failure = std::current_exception();
     }

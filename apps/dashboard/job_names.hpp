@@ -1,6 +1,6 @@
-// Which names have jobs or schedules: looked for among all keys of the server, beside whoever asks.
+// Which names have jobs or schedules: looked for in the index that clients keep, beside whoever asks.
 //
-// By SCAN in small steps, one search at a time, at most every other second and a twentieth of the time; and only when somebody asks. From any thread.
+// In small steps, one search at a time, at most every other second and a twentieth of the time; and only when somebody asks. From any thread.
 #pragma once
 
 #include <lockstep/client.hpp>

@@ -8,7 +8,8 @@
 ///     auto watch = monitor.watch([](lockstep::snapshot const& now) { draw(now); });
 ///
 /// What is held and queued is read from the server as it is; who the clients are and what they wait for is what they said of themselves
-/// (docs/monitor.md says when). Reading changes nothing and takes small steps: no command of it keeps the server for more than a few
+/// (docs/monitor.md says when). Which objects there are comes from an index that clients keep: one is listed at most 12 s after its first use;
+/// asked for by its name it is found at once. Reading changes nothing and takes small steps: no command of it keeps the server for more than a few
 /// milliseconds. Names of the client's prefix only. Works on Sentinel and Cluster; a Cluster is read node by node.
 ///
 /// Failure: as `client` has it. Threads: everything may be called from any thread.
@@ -91,7 +92,7 @@ struct object_info {
     std::string kind;           ///< as in wait_info; or queue, lanes, jobs, stream, bus, value, map, counter, board, breaker, sessions, limiter
     /// Permits in all, signals stored, count of a latch, parties of a barrier (-1: not created yet); of a counter its number; of others how many
     /// items, jobs, entries, fields or members (of a board's newest period) wait or are there (0: there is no value); channels of a bus that somebody subscribes to; sessions of a
-    /// store and keys of a limiter that the server knows (while the server has fewer and fewer keys, some may count twice).
+    /// store and keys of a limiter, which only `snapshot_options::scan` counts (otherwise -1; while the server has fewer and fewer keys, some may count twice).
     std::int64_t count = 0;
     /// Permits taken; arrived at a barrier; 1 when an event is set; items of a queue that are held, jobs that run, entries of a stream that are
     /// pending; subscribers of a bus; of a breaker 0: closed, 1: half open, 2: open.
@@ -133,12 +134,15 @@ struct snapshot {
 };
 
 struct snapshot_options {
-    /// Only this one; empty: all. Without session stores, limiters and boards with periods: they are found only by looking through all keys, as for a pattern.
+    /// Only this one, whose keys are read themselves; empty: all. Without boards with periods. `clients` are then those that hold it or wait for it.
     std::string_view name{};
     std::string_view pattern{}; ///< only names that fit, with * and ? as in Redis
     std::size_t limit = 100'000;  ///< objects
     std::size_t holders = 1'000;  ///< holds of each object that are listed; the rest is only counted
     std::size_t waiters = 100;  ///< places of each queue that are listed; the rest is only counted
+    /// Looks through all keys of the server instead of the index that clients keep. Takes long where there are many; finds what was used only
+    /// by clients older than 0.2 or with `monitoring = false`, and counts the sessions of stores and the keys of limiters.
+    bool scan = false;
 };
 static_assert(std::is_trivially_destructible_v<snapshot_options>);
 

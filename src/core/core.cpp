@@ -297,12 +297,13 @@ void core::close() noexcept {
 
 void core::close_extensions(std::function<void()> done) noexcept {
     std::unique_lock guard{extensions_mutex_};
-    auto const open = std::make_shared<std::size_t>(extensions_.size() + 1);
+    auto const open = std::make_shared<std::size_t>(extensions_.size() + 2);
     auto const one_less = [open, done = std::move(done)] {
         if (--*open == 0) done();
     };
     guard.unlock();  // none is added any more: the client is closed
     for (auto const& [name, one] : extensions_) one->close(one_less);
+    objects_.close(one_less);  // behind them: they may have used something
     one_less();
 }
 

@@ -2,6 +2,7 @@
 
 // What stands behind a `client` and is shared by everything made from it: the reactor, its thread, the ways to the server.
 
+#include "core/object_index.hpp"
 #include "redis/reactor.hpp"
 #include "redis/router.hpp"
 #include "redis/session_router.hpp"
@@ -50,6 +51,8 @@ public:
     client_options const& options() const noexcept { return options_; }
     /// The one of that name, made when first asked for. From any thread.
     extension& extend(std::string const& name, std::function<std::unique_ptr<extension>(core&)> const& make);
+    /// Which objects there are, for monitors.
+    object_index& objects() noexcept { return objects_; }
     bool is_cluster() const noexcept { return where_.kind == redis::topology::cluster; }
     redis::location const& where() const noexcept { return where_; }
 
@@ -105,6 +108,7 @@ private:
     std::unique_ptr<redis::router> bus_;
     std::unique_ptr<redis::router> tracked_;
     std::atomic<bool> closed_{false};
+    object_index objects_{*this};
 
     std::mutex sessions_mutex_;
     std::vector<std::weak_ptr<redis::session_router>> sessions_;

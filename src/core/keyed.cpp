@@ -1,6 +1,7 @@
 #include "core/keyed.hpp"
 
 #include "base/names.hpp"
+#include "core/object_kinds.hpp"
 #include "redis/command.hpp"
 #include "redis/slot.hpp"
 
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::detail {
@@ -27,11 +29,12 @@ task<reply> checked(task<reply> answer, std::string what) {
 keyed::keyed(client& by, std::string_view name, std::string_view kind) : keyed(core_access::of(by), name, kind) {}
 keyed::keyed(std::shared_ptr<core> owner, std::string_view name, std::string_view kind)
     : owner_(std::move(owner)), name_(name), kind_(kind), key_(base::key_name(owner_->options().prefix, name, kind)),
-      slot_(owner_->is_cluster() ? static_cast<std::int16_t>(redis::key_slot(key_)) : std::int16_t{-1}) {
+      slot_(owner_->is_cluster() ? static_cast<std::int16_t>(redis::key_slot(key_)) : std::int16_t{-1}), listing_(listing_of(kind)) {
     owner_->require_same_process();
 }
 
 task<reply> keyed::run(scripts::script const& script, std::span<std::string_view const> keys, std::span<argument const> words, terms how) const {
+    note(keys);
     redis::command_terms const with{.deadline = owner_->deadline(how.within), .slot = slot_, .repeatable = !how.once, .errors_are_replies = true, .yields = how.yields};
     return checked(redis::run_script(owner_->way(), script, keys, words, with), fmt::format("{} '{}'", kind_, name_));
 }
@@ -42,11 +45,40 @@ task<reply> keyed::run(scripts::script const& script, std::initializer_list<argu
 }
 
 task<reply> keyed::command(std::span<argument const> words, terms how) const {
+    note({});
     redis::command_terms const with{.deadline = owner_->deadline(how.within), .slot = slot_, .repeatable = !how.once, .errors_are_replies = true};
     return checked(redis::run_command(owner_->way(), words, with), fmt::format("{} '{}'", kind_, name_));
 }
 
 task<reply> keyed::command(std::initializer_list<argument> words) const { return command({words.begin(), words.size()}, {}); }
+
+keyed::listing keyed::listing_of(std::string_view kind) noexcept {
+    if (kind == "board") return listing::by_period;
+    if (kind == "jobs" || kind.starts_with("jobs:")) return listing::as_jobs;
+    return std::find(object_kinds.begin(), object_kinds.end(), kind) == object_kinds.end() ? listing::none : listing::by_key;
+}
+
+void keyed::note(std::span<std::string_view const> keys) const noexcept {
+    if (listing_ == listing::none || !owner_->objects().is_new(noted_)) return;
+    if (listing_ == listing::by_key) return owner_->objects().add(key_);
+    if (listing_ == listing::by_period) {  // a board has a key for each period
+        if (!keys.empty() && !keys.front().ends_with(":about")) owner_->objects().add(keys.front());
+        return;
+    }
+    constexpr std::string_view word = "}:jobs:";
+    auto const before = key_.find(word) + word.size() - 1;
+    bool const is_of_crons = std::any_of(keys.begin(), keys.end(), [](std::string_view one) { return one.ends_with("}:jobs:crons"); });
+    std::string const all = key_.find(word) == std::string::npos ? key_ : key_.substr(0, before);
+    owner_->objects().add(all + (is_of_crons ? ":crons" : ":types"));
+}
+
+void keyed::note_use(std::string_view word, std::chrono::milliseconds listed_for) const noexcept {
+    if (!owner_->objects().is_new(noted_)) return;
+    // While it is used it is told anew before its time is over.
+    constexpr std::chrono::milliseconds told_anew_within{45'000};
+    constexpr std::chrono::hours longest{24 * 366};
+    owner_->objects().add(base::key_name(owner_->options().prefix, name_, word), std::min<std::chrono::milliseconds>(listed_for, longest) + told_anew_within);
+}
 
 void keyed::require_usable() const { owner_->require_same_process(); }
 void keyed::require_blocking() const {

@@ -3,6 +3,7 @@
 // What every object has that is kept at the server and is no lease: its client, its name, its keys (all in one slot), and the requests on them.
 
 #include "core/core.hpp"
+#include "core/object_index.hpp"
 #include "scripts/script.hpp"
 
 #include <lockstep/client.hpp>
@@ -51,12 +52,21 @@ public:
     void require_usable() const;
     void require_blocking() const;
 
+    /// It was used: monitors list it. One that has no key of its own is listed for so long, as `{<name>}:<word>`.
+    void note_use(std::string_view word, std::chrono::milliseconds listed_for) const noexcept;
+
 private:
+    enum class listing : std::uint8_t { none, by_key, by_period, as_jobs };
+    static listing listing_of(std::string_view kind) noexcept;
+    void note(std::span<std::string_view const> keys) const noexcept;
+
     std::shared_ptr<core> owner_;
     std::string name_;
     std::string kind_;
     std::string key_;
     std::int16_t slot_;
+    listing listing_;
+    mutable object_index::mark noted_;
 };
 
 }  // namespace lockstep::detail

@@ -62,6 +62,7 @@ task<gate_answer> gate::read(std::shared_ptr<gate> self, task<reply> answer) {
 
 task<gate_answer> gate::call(scripts::script const& script, std::initializer_list<detail::argument> words, clock::time_point until) {
     hub_.register_client();
+    if (owner_->objects().is_new(noted_)) owner_->objects().add(key_);
     std::array<std::string_view, 1> const keys{key_};
     redis::command_terms const terms{.deadline = until, .slot = slot_, .repeatable = true, .errors_are_replies = true};
     return read(shared_from_this(), redis::run_script(owner_->way(), script, keys, {words.begin(), words.size()}, terms));

@@ -9,6 +9,7 @@
 // A question answers for those who came before it was sent; for those who came later there is another one. What an answer means is the
 // business of the object (src/sync): it derives from this. In turns, except construction and destruction.
 
+#include "core/object_index.hpp"
 #include "lease/gate_answer.hpp"
 #include "lease/server_clock.hpp"
 #include "lease/settings.hpp"
@@ -138,6 +139,7 @@ private:
     bool asking_ = false;
     bool wanted_ = false;
     bool closing_ = false;
+    detail::object_index::mark noted_;
     visitor_list visitors_;
     std::string registered_;  // the id by which the server knows that somebody waits here, if it does
     std::uint64_t entries_ = 0;

@@ -6,6 +6,7 @@
 // server, a bounded number of times; then it goes back, behind it a new one queues for those who still wait, and other processes have
 // their turn. Without one, each waiter has a hold of its own. In turns, except construction and destruction.
 
+#include "core/core.hpp"
 #include "lease/kind.hpp"
 #include "lease/server_clock.hpp"
 #include "lease/tally.hpp"
@@ -39,6 +40,10 @@ public:
     hub& home() const noexcept { return hub_; }
     engine::kind const& kind() const noexcept { return kind_; }
     std::string const& key() const noexcept { return key_; }
+    /// Monitors list it. From any thread.
+    void note_use() noexcept {
+        if (owner_->objects().is_new(noted_)) owner_->objects().add(key_);
+    }
     std::string const& name() const noexcept { return name_; }
     std::int16_t slot() const noexcept { return slot_; }
     /// The channel in the rules that scripts get.
@@ -128,6 +133,7 @@ private:
     std::shared_ptr<tally> tally_;
     waiter::clock::time_point last_contact_{};
     server_clock clock_;
+    detail::object_index::mark noted_;
 };
 
 }  // namespace lockstep::engine

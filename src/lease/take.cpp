@@ -113,6 +113,7 @@ task<reply> named(std::shared_ptr<room> where, task<reply> work) {
 task<reply> ask(target const& what, scripts::script const& script, std::span<detail::argument const> arguments, clock::time_point until) {
     auto& room = *what.where;
     room.home().register_client();
+    room.note_use();
     std::string_view const keys[] = {room.key()};
     redis::command_terms const terms{.deadline = until, .slot = room.slot(), .repeatable = true};
     return named(what.where, redis::run_script(room.owner()->way(), script, keys, arguments, terms));

@@ -18,7 +18,7 @@ constexpr std::array by_messaging{"psubscribe", "punsubscribe", "client|id", "cl
 constexpr std::array by_state{"client|tracking", "mget", "setrange", "psetex", "persist", "rename", "unlink", "hincrby", "hvals", "zcard", "zcount", "zpopmin",
                               "zrange", "zrank", "zrevrange", "zscore"};
 constexpr std::array in_a_cluster{"cluster|slots", "asking"};
-constexpr std::array by_monitors{"scan", "hscan", "type", "pubsub|channels", "pubsub|shardchannels"};
+constexpr std::array by_monitors{"scan", "hscan", "zscan", "type", "pubsub|channels", "pubsub|shardchannels"};
 
 /// The prefix as a pattern that fits itself only.
 std::string quoted(std::string_view prefix) {

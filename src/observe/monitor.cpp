@@ -43,10 +43,9 @@ task<std::vector<wait_info>> waits_of(reader from, survey_terms what) {
 }
 
 task<std::vector<client_info>> clients_of(reader from) {
-    survey_terms what{{.name = "-", .waiters = 0}, false};
-    auto looking = look(std::move(from), std::move(what));
-    auto seen = co_await std::move(looking);
-    co_return std::move(seen.clients);
+    auto asking = observe::take_census(std::move(from));
+    auto const people = co_await std::move(asking);
+    co_return observe::clients_of(people);
 }
 
 timing as_timing(base::histogram const& from) {

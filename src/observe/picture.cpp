@@ -5,6 +5,7 @@
 #include "lease/registration.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace lockstep::observe {
@@ -85,6 +86,17 @@ void add_visitors(picture const& from, seen_object const& object, object_info& s
     }
 }
 
+/// Those who hold or wait.
+std::vector<std::string> clients_in(survey const& seen) {
+    std::set<std::string> ids;
+    for (auto const& object : seen.objects) {
+        for (auto const& one : object.holds) ids.emplace(client_of(one.id));
+        for (auto const& one : object.queue) ids.emplace(client_of(one.id));
+        ids.insert(object.clients.begin(), object.clients.end());
+    }
+    return {ids.begin(), ids.end()};
+}
+
 }  // namespace
 
 client_info owner_of(census const& people, std::string_view hold) {
@@ -93,6 +105,15 @@ client_info owner_of(census const& people, std::string_view hold) {
     client_info unknown;
     unknown.id = client_of(hold);
     return unknown;
+}
+
+std::vector<client_info> clients_of(census const& people) {
+    std::vector<client_info> made;
+    for (auto const& [id, one] : people) made.push_back(one.is);
+    std::sort(made.begin(), made.end(), [](client_info const& a, client_info const& b) {
+        return std::tie(a.name, a.host, a.pid, a.id) < std::tie(b.name, b.host, b.pid, b.id);
+    });
+    return made;
 }
 
 hold_info describe(picture const& from, seen_object const& where, seen_hold const& which) {
@@ -131,18 +152,21 @@ snapshot describe(picture const& from) {
         add_visitors(from, object, shown, made);
         made.objects.push_back(std::move(shown));
     }
-    for (auto const& [id, one] : from.people) made.clients.push_back(one.is);
-    std::sort(made.clients.begin(), made.clients.end(), [](client_info const& a, client_info const& b) {
-        return std::tie(a.name, a.host, a.pid, a.id) < std::tie(b.name, b.host, b.pid, b.id);
-    });
+    made.clients = clients_of(from.people);
     return made;
 }
 
 task<picture> take_picture(reader from, survey_terms what) {
     picture made;
-    auto looking = take_survey(from, std::move(what));
+    auto looking = take_survey(from, what);
     made.seen = co_await std::move(looking);
-    auto asking = take_census(std::move(from));
+    task<census> asking;
+    if (what.name.empty()) {
+        asking = take_census(std::move(from));
+    } else {
+        auto ids = clients_in(made.seen);
+        asking = take_census(std::move(from), std::move(ids));
+    }
     made.people = co_await std::move(asking);
     co_return made;
 }

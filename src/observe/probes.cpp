@@ -311,6 +311,7 @@ constexpr auto trials = std::to_array<std::string_view>({
     "?HEXISTS %k f",
     "?HRANDFIELD %k",
     "?HSCAN %k 0",
+    "?ZSCAN %z 0",
     "?SCAN 0 COUNT 1",
     "?XADD %x MAXLEN 1 * f v",
     "?XREVRANGE %x + - COUNT 1",

@@ -1,15 +1,20 @@
 #include "observe/search.hpp"
 
 #include "base/names.hpp"
+#include "core/object_kinds.hpp"
 #include "messaging/glob.hpp"
+#include "observe/listing.hpp"
 
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <unordered_set>
@@ -21,19 +26,25 @@
 namespace lockstep::observe {
 namespace {
 
-constexpr std::array<std::string_view, 17> kinds{"barrier", "board", "breaker", "broadcast", "counter", "election", "event", "lanes", "latch",
-                                                 "lock", "map", "queue", "recursive", "semaphore", "shared", "stream", "value"};
 constexpr std::array<std::string_view, 6> limiter_words{"hits", "hits_of", "rate", "rate_of", "window", "window_of"};
+using detail::object_kinds;
+
 constexpr std::string_view job_word = "jobs:q:";
+constexpr std::string_view types_word = "jobs:types";
+constexpr std::string_view sessions_word = "sessions";
+constexpr std::string_view limiter_word = "limiter";
 constexpr std::string_view board_word = "board:";  // then the period, then perhaps ":about"
 
 constexpr std::size_t keys_of_a_scan = 500;  // about a millisecond where keys expire, as sessions do
 constexpr std::size_t most_types = 1'000;
+constexpr std::size_t newest_boards = 3;
+constexpr std::size_t requests_at_once = 50;
 
 std::optional<found_object> object_of(std::string key, std::string_view encoded_name, std::string_view kind) {
     auto name = base::decode_name(encoded_name);
     if (!name) return std::nullopt;
-    found_object made{.key = std::move(key), .is = {.name = std::move(*name), .kind = std::string{kind}}};
+    // Its users know a work_stealing_queue by its lanes.
+    found_object made{.key = std::move(key), .is = {.name = std::move(*name), .kind = std::string{kind == "stealing" ? "lanes" : kind}}};
     if (made.key.empty()) made.is.count = 1;
     return made;
 }
@@ -62,7 +73,7 @@ std::optional<found_object> parse_key(std::string_view key, std::string_view pre
     if (end == std::string_view::npos) return std::nullopt;
     auto const tag = body.substr(0, end);
     auto const rest = body.substr(end + 2);
-    if (std::find(kinds.begin(), kinds.end(), rest) != kinds.end()) return object_of(std::string{key}, tag, rest);
+    if (std::find(object_kinds.begin(), object_kinds.end(), rest) != object_kinds.end()) return object_of(std::string{key}, tag, rest);
     if (rest.starts_with(job_word)) return jobs_of(key, tag, rest.substr(job_word.size()));
     if (rest.starts_with(board_word) && !rest.ends_with("about")) return object_of(std::string{key}, tag, "board");
     auto const word = rest.substr(0, rest.find(':'));
@@ -77,9 +88,11 @@ struct scan_terms {
     bool all_kinds;
 };
 
+bool fits(std::string const& name, std::string const& pattern) { return pattern.empty() || ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; }
+
 bool is_wanted(found_object const& one, scan_terms const& what) {
     if (!what.all_kinds && (one.key.empty() || one.is.kind == "jobs")) return false;
-    return what.pattern.empty() || ::fnmatch(what.pattern.c_str(), one.is.name.c_str(), 0) == 0;
+    return fits(one.is.name, what.pattern);
 }
 
 task<std::vector<found_object>> scan_node(reader from, std::int16_t slot, scan_terms what) {
@@ -111,15 +124,14 @@ task<std::vector<found_object>> scan_node(reader from, std::int16_t slot, scan_t
     co_return found;
 }
 
-/// In order, and each once: of a Cluster, several nodes have keys of one limiter, and while a slot moves both nodes may have shown a key. A board has a key
-/// for each period, of which the newest, which is the largest, is read.
+/// In order, and each key once: of a Cluster, several nodes have keys of one limiter, and while a slot moves both nodes may have shown a key.
 void merge(std::vector<found_object>& all) {
     std::sort(all.begin(), all.end(), [](found_object const& a, found_object const& b) {
         return comes_before(a.is, b.is) || (!comes_before(b.is, a.is) && a.key > b.key);
     });
     std::vector<found_object> merged;
     for (auto& one : all) {
-        if (merged.empty() || comes_before(merged.back().is, one.is)) {
+        if (merged.empty() || comes_before(merged.back().is, one.is) || merged.back().key != one.key) {
             merged.push_back(std::move(one));
         } else if (one.key.empty()) {
             merged.back().is.count += one.is.count;
@@ -128,21 +140,108 @@ void merge(std::vector<found_object>& all) {
     all = std::move(merged);
 }
 
+/// The jobs of these names, by their types.
+task<std::vector<found_object>> read_types(reader from, std::vector<std::string> names) {
+    std::vector<task<reply>> questions;
+    for (auto const& name : names) {
+        auto const types = from.key(name, types_word);
+        questions.push_back(from.at(types, {"ZRANGE", types, "0", std::to_string(most_types - 1)}));
+    }
+    auto asking = in_groups(std::move(questions), requests_at_once);
+    auto const answers = co_await std::move(asking);
+    std::vector<found_object> all;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        for (auto const type : answers[i]) {
+            auto& made = all.emplace_back();
+            made.key = from.key(names[i], std::string{job_word} + std::string{type.text()});
+            made.is.name = names[i];
+            made.is.kind = "jobs";
+            made.is.type = type.text();
+        }
+    }
+    co_return all;
+}
+
+/// Session stores and limiters that were used lately. How many sessions or keys they have only a look through all keys tells.
+task<std::vector<found_object>> uncounted_of(reader from, std::vector<listed_object> listed) {
+    std::vector<found_object> all;
+    if (listed.empty()) co_return all;
+    auto asking = from.command(0, {"TIME"});
+    auto const time = co_await std::move(asking);
+    auto const now_ms = std::stoll(std::string{time[0].text()}) * 1'000;
+    for (auto const& one : listed) {
+        auto const end = one.key.rfind("}:");
+        if (end == std::string::npos || one.until_ms < now_ms) continue;
+        auto const word = std::string_view{one.key}.substr(end + 2);
+        if (word != sessions_word && word != limiter_word) continue;
+        auto const tag = std::string_view{one.key}.substr(from.prefix().size() + 2, end - from.prefix().size() - 2);
+        auto made = object_of({}, tag, word);
+        if (!made) continue;
+        made->is.count = -1;
+        all.push_back(std::move(*made));
+    }
+    co_return all;
+}
+
 /// All that can be found without looking through all keys.
 task<std::vector<found_object>> find_by_name(reader from, std::string name, bool all_kinds) {
     std::vector<found_object> all;
-    for (auto const kind : kinds) all.push_back({.key = from.key(name, kind), .is = {.name = name, .kind = std::string{kind}}});
-    if (!all_kinds) co_return all;
-    auto const types = from.key(name, "jobs:types");
-    auto asking = from.at(types, {"ZRANGE", types, "0", std::to_string(most_types - 1)});
-    auto const said = co_await std::move(asking);
-    for (auto const type : said) {
-        auto& made = all.emplace_back();
-        made.key = from.key(name, std::string{job_word} + std::string{type.text()});
-        made.is.name = name;
-        made.is.kind = "jobs";
-        made.is.type = type.text();
+    for (auto const kind : object_kinds) {
+        if (auto one = object_of(from.key(name, kind), base::encode_name(name), kind)) all.push_back(std::move(*one));
     }
+    if (!all_kinds) co_return all;
+    auto reading = read_types(from, {name});
+    auto jobs = co_await std::move(reading);
+    std::move(jobs.begin(), jobs.end(), std::back_inserter(all));
+    std::vector<std::string> const uncounted{from.key(name, sessions_word), from.key(name, limiter_word)};
+    auto asking = find_in_index(from, uncounted);
+    auto const listed = co_await std::move(asking);
+    auto adding = uncounted_of(from, listed);
+    auto found = co_await std::move(adding);
+    std::move(found.begin(), found.end(), std::back_inserter(all));
+    co_return all;
+}
+
+task<std::vector<found_object>> find_by_index(reader from, scan_terms what) {
+    auto reading = read_index(from);
+    auto const listed = co_await std::move(reading);
+    std::vector<found_object> all;
+    std::vector<std::string> of_jobs;
+    std::vector<listed_object> others;
+    std::map<std::string, std::set<std::string, std::greater<>>> boards;
+    for (auto const& one : listed) {
+        auto made = parse_key(one.key, from.prefix());
+        if (made && !made->key.empty() && is_wanted(*made, what)) {
+            if (made->is.kind == "board") {
+                boards[made->is.name].insert(std::move(made->key));
+            } else {
+                all.push_back(std::move(*made));
+            }
+        }
+        if (made || !what.all_kinds) continue;
+        auto const end = one.key.rfind("}:");
+        auto const name = end == std::string::npos ? std::nullopt : base::decode_name(std::string_view{one.key}.substr(from.prefix().size() + 2, end - from.prefix().size() - 2));
+        if (!name || !fits(*name, what.pattern)) continue;
+        if (one.key.ends_with(types_word)) {
+            of_jobs.push_back(*name);
+        } else {
+            others.push_back(one);
+        }
+    }
+    // The newest period that is still there is what is shown: a board of which its last member was removed is gone.
+    for (auto& [name, keys] : boards) {
+        std::size_t left = newest_boards;
+        for (auto const& key : keys) {
+            if (left-- == 0) break;
+            all.push_back({.key = key, .is = {.name = name, .kind = "board"}});
+        }
+    }
+    auto reading_types = read_types(from, std::move(of_jobs));
+    auto jobs = co_await std::move(reading_types);
+    std::move(jobs.begin(), jobs.end(), std::back_inserter(all));
+    auto adding = uncounted_of(from, std::move(others));
+    auto uncounted = co_await std::move(adding);
+    std::move(uncounted.begin(), uncounted.end(), std::back_inserter(all));
     co_return all;
 }
 
@@ -166,7 +265,7 @@ task<std::vector<found_object>> find_objects(reader from, survey_terms const& wh
     std::vector<found_object> all;
     if (what.name.empty()) {
         scan_terms const how{what.pattern, what.all_kinds};
-        auto finding = find_by_keys(from, how);
+        auto finding = what.scan ? find_by_keys(from, how) : find_by_index(from, how);
         all = co_await std::move(finding);
     } else {
         auto finding = find_by_name(from, what.name, what.all_kinds);

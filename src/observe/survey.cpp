@@ -48,6 +48,9 @@ void read_groups(reply_view said, object_info& into) {
     }
 }
 
+/// Of these it says who waits instead of who holds.
+bool is_of_clients(std::string_view format) noexcept { return format == "latch" || format == "broadcast" || format == "barrier"; }
+
 seen_object read_object(found_object const& found, reply_view said) {
     seen_object one;
     one.key = found.key;
@@ -61,10 +64,14 @@ seen_object read_object(found_object const& found, reply_view said) {
         read_groups(said, one.is);
         return one;
     }
-    if (said.size() == 8 || said.size() == 9) {
+    if (!is_of_clients(said[0].text()) && (said.size() == 8 || said.size() == 9)) {
         one.is.delayed = said[6].integer();
         one.is.dead = said[7].integer();
         one.is.blocked = said.size() == 9 ? said[8].integer() : 0;
+    }
+    if (engine::find_kind(one.is.kind) == nullptr) {
+        for (std::size_t i = 6; i < said.size() && is_of_clients(said[0].text()); ++i) one.clients.emplace_back(said[i].text());
+        return one;
     }
     read_holds(said, one.holds);
     if (said.size() == 13) one.leader = said[12].text();
@@ -86,18 +93,18 @@ std::vector<std::vector<found_object>> grouped(std::vector<found_object> keys, b
     return groups;
 }
 
-task<reply> ask(reader const& from, std::vector<std::string> const& keys, std::size_t begin) {
-    return from.script(scripts::survey, keys, {std::to_string(reads_of_a_script), std::to_string(begin)});
+task<reply> ask(reader const& from, std::vector<std::string> const& keys, std::size_t begin, bool with_clients = false) {
+    return from.script(scripts::survey, keys, {std::to_string(reads_of_a_script), std::to_string(begin), with_clients ? "clients" : ""});
 }
 
 /// Reads these objects; returns the keys that there was no room for in the answers.
-task<std::vector<found_object>> read_objects(reader from, std::vector<found_object> keys, survey& into) {
+task<std::vector<found_object>> read_objects(reader from, std::vector<found_object> keys, bool with_clients, survey& into) {
     auto const groups = grouped(std::move(keys), from.owner()->is_cluster());
     std::vector<task<reply>> questions;
     for (auto const& group : groups) {
         std::vector<std::string> names;
         for (auto const& one : group) names.push_back(one.key);
-        questions.push_back(ask(from, names, 1));
+        questions.push_back(ask(from, names, 1, with_clients));
     }
     auto asking = in_groups(std::move(questions), requests_at_once);
     auto const answers = co_await std::move(asking);
@@ -177,12 +184,15 @@ task<survey> take_survey(reader from, survey_terms what) {
         made.now_ms = static_cast<std::int64_t>(as_number(time[0].text()) * 1'000 + as_number(time[1].text()) / 1'000);
     }
     while (!keys.empty()) {
-        auto reading = read_objects(from, std::move(keys), made);
+        auto reading = read_objects(from, std::move(keys), !what.name.empty(), made);
         keys = co_await std::move(reading);
     }
     auto completing = read_more_holds(from, made, what.holders);
     co_await std::move(completing);
-    std::sort(made.objects.begin(), made.objects.end(), [](seen_object const& a, seen_object const& b) { return comes_before(a.is, b.is); });
+    std::sort(made.objects.begin(), made.objects.end(), [](seen_object const& a, seen_object const& b) { return comes_before(a.is, b.is) || (!comes_before(b.is, a.is) && a.key > b.key); });
+    // Of a board with periods, the newest.
+    made.objects.erase(std::unique(made.objects.begin(), made.objects.end(), [](seen_object const& a, seen_object const& b) { return !comes_before(a.is, b.is) && a.is.kind == "board"; }),
+                       made.objects.end());
     auto reading = read_queues(from, made, what.waiters);
     co_await std::move(reading);
     co_return made;

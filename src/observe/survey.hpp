@@ -36,6 +36,7 @@ struct seen_object {
     std::size_t next_hold = 0;  ///< where its further holds begin, while it is being read
     std::vector<seen_place> queue;
     std::string leader;  ///< of an election: '<pid> <host> <id>'
+    std::vector<std::string> clients;  ///< those that may wait where there is no queue; only where one name was asked for
 };
 
 struct survey {
@@ -54,10 +55,11 @@ struct survey_terms {
     std::size_t limit;
     std::size_t holders;
     std::size_t waiters;
+    bool scan;
     bool all_kinds;  ///< also those where nobody holds or waits by name: jobs, sessions, limiters and buses
 
     explicit survey_terms(snapshot_options const& from, bool all = true)
-        : name(from.name), pattern(from.pattern), limit(from.limit), holders(from.holders), waiters(from.waiters), all_kinds(all) {}
+        : name(from.name), pattern(from.pattern), limit(from.limit), holders(from.holders), waiters(from.waiters), scan(from.scan), all_kinds(all) {}
 };
 
 task<survey> take_survey(reader from, survey_terms what);

@@ -3,9 +3,10 @@
   KEYS[1..]  objects of any kind, each a hash
   ARGV[1]    most  how much may be read: a hold and an object count as one each
   ARGV[2]    from  where to begin in the holds of a pool: 1, or what `next` was before
+  ARGV[3]    with  'clients': also who waits at a latch, a broadcast event or a barrier, where there is no queue
   Returns    {now_ms, then for each key {format, queue, count, taken, holds, next, then for each listed hold: its id, permits, fence, ends_ms,
              span_ms, state}}; format: lock, pool, broadcast, latch, barrier, or as in survey_things and survey_jobs, which say what follows the first six of those; next: 0, or there are more holds from there on
-             followed, of an election that somebody leads, by who: '<pid> <host> <id>'
+             followed, of an election that somebody leads, by who: '<pid> <host> <id>'; of a latch, a broadcast event and a barrier, instead of holds, by clients
              or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before; {'unreadable'}
 ]]
 local call, most, from = redis.call, tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -62,6 +63,17 @@ local function read_pool(key)
     return found
 end
 
+-- Those who were told already, and those who are gone, are among them; 1,000 at most.
+local function with_clients(key, found)
+    if ARGV[3] ~= 'clients' then return found end
+    for id in string.gmatch(call('HGET', key, 'w') or '', '[^ ]+') do found[#found + 1] = id end
+    for _, field in ipairs(call('HKEYS', key)) do
+        if #found >= 1006 then break end
+        found[#found + 1] = string.match(field, '^c(.+)') or string.match(field, '^h([^.]+)%.')
+    end
+    return found
+end
+
 --#include queue_state
 --#include survey_things
 --#include survey_jobs
@@ -74,14 +86,14 @@ local function read(key)
     local kind = q[1]
     if kind == '3' or kind == '1' then return read_lock(q) end
     if kind == '4' or kind == '2' then return read_pool(key) end
-    if kind == 'broadcast 1' then return {'broadcast', 0, 1, call('HEXISTS', key, 's'), 0, 0} end
+    if kind == 'broadcast 1' then return with_clients(key, {'broadcast', 0, 1, call('HEXISTS', key, 's'), 0, 0}) end
     if kind == 'latch 1' then
         local q = call('HMGET', key, 'k', 'l')
-        return {'latch', 0, tonumber(q[1]), q[1] - q[2], 0, 0}
+        return with_clients(key, {'latch', 0, tonumber(q[1]), q[1] - q[2], 0, 0})
     end
     if kind == 'barrier 1' then
         local q = call('HMGET', key, 'p', 'a')
-        return {'barrier', 0, tonumber(q[1]), tonumber(q[2] or 0), 0, 0}
+        return with_clients(key, {'barrier', 0, tonumber(q[1]), tonumber(q[2] or 0), 0, 0})
     end
     return read_thing(key, kind, word)
 end

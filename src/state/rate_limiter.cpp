@@ -81,9 +81,13 @@ struct detail::limiter_state {
         made.reserve(before.size() + tag.size() + after.size() + rest.size());
         return made.append(before).append(tag).append(after).append(rest);
     }
+    void note_call() noexcept {
+        asked.fetch_add(1, std::memory_order_relaxed);
+        object.note_use("limiter", milliseconds{rules.ttl_ms});
+    }
     /// For keys of one slot.
     task<reply> ask(std::span<std::string_view const> keys, rate_question const& what) {
-        asked.fetch_add(1, std::memory_order_relaxed);
+        note_call();
         auto& owner = *object.owner();
         return ask_rate(owner, *command_limit, rules, rate_slot(owner, keys.front()), keys, what);
     }
@@ -155,7 +159,7 @@ task<rate_decision> decision(state of, std::string key, std::int64_t cost) {
     auto const sent = clock::now();
     auto const removals = of->blocked.removals();
     if (auto const known = of->blocked.find(key, cost, sent)) co_return refused_here(*of, *known);
-    of->asked.fetch_add(1, std::memory_order_relaxed);
+    of->note_call();
     auto full_key = of->key_for(key);
     auto const slot = detail::rate_slot(*of->object.owner(), full_key);
     detail::rate_decider asking{of->calls, std::move(full_key), slot, cost};

@@ -42,6 +42,11 @@ task<reply> session_store_state::heard(task<reply> answer) const {
 task<reply> session_store_state::run_until(time_point until, scripts::script const& script,
                                            std::vector<std::string> const& keys,
                                            std::vector<std::string> const& words) const {
+    if (owner->objects().is_new(noted_)) {
+        // It has no key of its own; while it is used it is told anew before its time is over.
+        constexpr milliseconds told_anew_within = 45s;
+        owner->objects().add(base::key_name(prefix_, name, "sessions"), how.ttl + told_anew_within);
+    }
     std::vector<std::string_view> const names(keys.begin(), keys.end());
     std::vector<argument> const arguments(words.begin(), words.end());
     return heard(redis::run_script(owner->way(), script, names, arguments, terms(keys.front(), until)));

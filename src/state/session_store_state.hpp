@@ -64,6 +64,7 @@ private:
     task<reply> heard(task<reply> answer) const;
 
     std::string prefix_;
+    mutable object_index::mark noted_;
     mutable std::map<std::int16_t, engine::server_clock> clocks_;  ///< by slot; 1,024 groups at most
     mutable request_limit limit_;
 };

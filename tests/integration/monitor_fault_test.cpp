@@ -133,10 +133,12 @@ TEST_F(monitor_of_the_dead, reading_takes_small_steps) {
                                    "0", std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(
                                                            std::chrono::system_clock::now().time_since_epoch()).count())};
     server.must(words);
+    server.must({"EVAL", "for i = 1, 5000 do redis.call('ZADD', 'lockstep:{objects/0}:index', 1e13, '{n' .. i .. '}:lock') end return 1", "0"});
     auto many = counting_semaphore::create(by, "many", 4'000);
     std::vector<task<lease>> asked;
     for (int i = 0; i < 1'500; ++i) asked.push_back(many.async_acquire());
     auto const held = sync_wait(when_all(std::move(asked)));
+    ASSERT_TRUE(eventually([&] { return eye.active().size() == 6'500; }));
     server.must({"CONFIG", "RESETSTAT"});
     EXPECT_EQ(eye.active().size(), 6'500U);
     // No script may read more than a hundred objects, or 150 holds. (How long that takes, bench_monitor says.)

@@ -32,7 +32,7 @@ local function read_thing(key, kind, word)
         return word == 'stream' and read_groups(key, found) or found
     end
     if opened(kind)[1] == format then
-        local ready = word == 'lanes' and in_lanes(key) or call('LLEN', key .. ':ready') + call('ZCARD', key .. ':ranked')
+        local ready = word == 'stealing' and in_lanes(key) or call('LLEN', key .. ':ready') + call('ZCARD', key .. ':ranked')
         local later, held, dead = call('ZCARD', key .. ':later'), call('ZCARD', key .. ':held'), call('XLEN', key .. ':dead')
         return {word, call('ZCARD', key .. ':waiting'), ready + later, held, 0, 0, later, dead}
     end

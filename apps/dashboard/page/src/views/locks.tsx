@@ -226,6 +226,7 @@ const measure = (of: Thing) => {
   if (of.kind === 'stream') return `${of.count} in it${behind(of)}${dead}`;
   if (of.kind === 'jobs') return jobs(of);
   if (of.kind === 'bus') return bus(of);
+  if ((of.kind === 'sessions' || of.kind === 'limiter') && of.count < 0) return 'used lately';
   if (of.kind === 'sessions') return counted(of.count, 'session');
   if (of.kind === 'limiter') return counted(of.count, 'key');
   if (of.kind === 'map' || of.kind === 'board') return `${of.count} in it`;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -63,6 +64,38 @@ std::string as_time(milliseconds time) {
     return fmt::format("{} h", time / 1h);
 }
 
+/// Candidates wait for as long as they live, and work meanwhile: that they wait keeps nothing from going on.
+bool keeps_from_going_on(observe::said_wait const& one) { return one.kind != "election"; }
+
+/// What somebody waits for, with all who hold it.
+struct blockage {
+    std::string waiter;
+    bool any_frees = false;  ///< each of the holders could end it alone, as with a semaphore; otherwise all of them must let go
+    bool is_complete = true; ///< all holders are known
+    std::set<std::string> holders;
+};
+
+/// Of these clients nobody goes on unless another of them does: each waits for one that must let go first, or for several of which all are among
+/// them. (The largest such set: those of whom that is not true are taken out until none is left.)
+std::set<std::string> stuck_clients(std::vector<blockage> const& all) {
+    std::set<std::string> stuck;
+    for (auto const& one : all) stuck.insert(one.waiter);
+    auto const is_stuck = [&](blockage const& one) {
+        auto const in = [&](std::string const& id) { return stuck.contains(id); };
+        bool const by_another = std::any_of(one.holders.begin(), one.holders.end(), [&](auto const& id) { return id != one.waiter && in(id); });
+        return by_another && (!one.any_frees || (one.is_complete && std::all_of(one.holders.begin(), one.holders.end(), in)));
+    };
+    for (bool is_done = false; !is_done;) {
+        std::set<std::string> still;
+        for (auto const& one : all) {
+            if (stuck.contains(one.waiter) && is_stuck(one)) still.insert(one.waiter);
+        }
+        is_done = still.size() == stuck.size();
+        stuck = std::move(still);
+    }
+    return stuck;
+}
+
 /// Rings among the links, each found once: walks from every client and keeps the walks that come back to their beginning, where that is the
 /// smallest id of the ring.
 std::vector<std::vector<link>> find_rings(std::vector<link> const& links) {
@@ -109,6 +142,7 @@ task<explanation> explain(reader from, std::string name) {
     std::deque<std::string> next{name};
     observe::census people;
     std::map<std::string, std::vector<hold_info>> holds;
+    std::set<std::pair<std::string, std::string>> crowded;  // names and kinds with more holders than are listed
     while (!next.empty() && visited.size() < most_names) {
         auto const at = std::move(next.front());
         next.pop_front();
@@ -124,20 +158,35 @@ task<explanation> explain(reader from, std::string name) {
         auto asking = ask_anew(from, unknown);
         auto answers = co_await std::move(asking);
         for (auto const& [id, one] : answers) {
-            for (auto const& wait : one.waits) next.push_back(wait.name);
+            for (auto const& wait : one.waits) {
+                if (keeps_from_going_on(wait)) next.push_back(wait.name);
+            }
         }
         people.merge(std::move(answers));
+        for (auto const& object : seen.seen.objects) {
+            if (object.is.holders > object.holds.size()) crowded.emplace(object.is.name, object.is.kind);
+        }
         holds[at] = std::move(here.holds);
     }
     made.holds = holds[name];
+    std::vector<blockage> blockages;
     for (auto const& [id, one] : people) {
         for (auto const& wait : one.waits) {
+            if (!keeps_from_going_on(wait)) continue;
+            blockage here{.waiter = id, .any_frees = wait.kind == "semaphore", .is_complete = !crowded.contains({wait.name, wait.kind}), .holders = {}};
             for (auto const& held : holds[wait.name]) {
-                if (held.kind == wait.kind) made.chain.push_back({one.is, wait.name, wait.kind, held.owner});
+                if (held.kind != wait.kind) continue;
+                made.chain.push_back({one.is, wait.name, wait.kind, held.owner});
+                here.holders.insert(held.owner.id);
             }
+            blockages.push_back(std::move(here));
         }
     }
-    made.cycles = find_rings(made.chain);
+    auto const stuck = stuck_clients(blockages);
+    std::vector<link> links;
+    std::copy_if(made.chain.begin(), made.chain.end(), std::back_inserter(links),
+                 [&](link const& one) { return stuck.contains(one.waiter.id) && stuck.contains(one.holder.id); });
+    made.cycles = find_rings(links);
     co_return made;
 }
 

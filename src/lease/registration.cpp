@@ -2,6 +2,7 @@
 
 #include "base/host.hpp"
 #include "base/names.hpp"
+#include "base/random.hpp"
 #include "lease/gate.hpp"
 #include "lease/hub.hpp"
 #include "redis/command.hpp"
@@ -109,6 +110,8 @@ summary::line line_of(room const& where, std::int64_t amount, std::int64_t numbe
 
 }  // namespace
 
+registration::registration(hub& home) noexcept : hub_(home), pace_(at_most_every) {}
+
 void registration::begin_now() noexcept {
     if (!begun_.exchange(true) && hub_.is_monitored()) hub_.reactor().hand_in(*this);
 }
@@ -134,24 +137,34 @@ void registration::go_along() noexcept {
     fire();
 }
 
-void registration::watched(std::string_view ms) noexcept {
+void registration::watched(std::string_view terms) noexcept {
     std::int64_t time = 0;
-    std::from_chars(ms.data(), ms.data() + ms.size(), time);
+    std::int64_t pace = 0;
+    auto const* const end = terms.data() + terms.size();
+    auto const* const after = std::from_chars(terms.data(), end, time).ptr;
+    if (after != end) std::from_chars(after + 1, end, pace);
     if (time <= 0 || !said_) return;
+    auto const now = hub_.reactor().now();
     is_watched_ = true;
-    watched_until_ = std::max(watched_until_, hub_.reactor().now() + std::min(milliseconds{time}, longest_watch));
-    say_soon();
+    watched_until_ = std::max(watched_until_, now + std::min(milliseconds{time}, longest_watch));
+    if (pace <= 0) return arm_by(std::max(now, said_at_ + at_most_every));  // somebody wants to know what this one does
+    pace_ = std::clamp(milliseconds{pace}, at_most_every, interval);
+    hub_.owner().objects().hurry(pace_, watched_until_);
+    say_at(now + milliseconds{base::random_below(static_cast<std::uint64_t>(pace_.count()))});
 }
 
-void registration::say_soon() noexcept {
-    auto const when = std::max(hub_.reactor().now(), said_at_ + at_most_every);
+void registration::arm_by(redis::reactor::clock::time_point when) noexcept {
     if (!hub_.is_closing() && (!linked() || due() > when)) hub_.reactor().arm(*this, when);
 }
+
+void registration::say_soon() noexcept { say_at(hub_.reactor().now()); }
+void registration::say_at(redis::reactor::clock::time_point when) noexcept { arm_by(std::max(when, said_at_ + pace_)); }
 
 void registration::fire() noexcept {
     if (hub_.is_closing()) return;
     said_at_ = hub_.reactor().now();
     is_watched_ = is_watched_ && said_at_ < watched_until_;
+    if (!is_watched_) pace_ = at_most_every;
     if (!std::exchange(said_, true)) hub_.listen();
     say(hub_, scripts::client_register, keys(), describe());
     if (said_at_ - counted_at_ >= interval / 2) {  // not each time that somebody watches

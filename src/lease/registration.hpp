@@ -19,7 +19,8 @@
 // waiters. The fence is the largest of them, the ms say how long the one that waits longest had waited when this was said.
 //
 // A client that has said this hears on the channel `<prefix>:wake:<id>` (in a Cluster too), so PUBSUB NUMSUB knows whether it is connected:
-//     ?<ms>     say it now, and for so long (10 min at most) soon after each change; each time the id is published on `<prefix>:news`
+//     ?<ms>[ <pace>]   say it now, and for so long (10 min at most) soon after each change; each time the id is published on `<prefix>:news`. With
+//               a pace, in ms, not more often than that, and for the first time within it: who watches many clients asks each of them for less
 //     !<hold>   the hold was ended by force    ~<hold>  somebody asks for it to be released
 //
 // Said a second after the first use, then every 10 s or a little earlier, together with a batch of renewals; one request each time, of
@@ -41,7 +42,7 @@ class hub;
 
 class registration final : redis::arrival {
 public:
-    explicit registration(hub& home) noexcept : hub_(home) {}
+    explicit registration(hub& home) noexcept;
 
     /// There is something to tell: soon, and from then on until the client closes. From any thread.
     void begin() noexcept {
@@ -52,8 +53,8 @@ public:
     void end() noexcept;
     /// Something else is being sent: what is due soon goes along.
     void go_along() noexcept;
-    /// Somebody looks at this client, for so many ms.
-    void watched(std::string_view ms) noexcept;
+    /// Somebody looks at this client: '<ms>[ <pace>]'.
+    void watched(std::string_view terms) noexcept;
     void changed() noexcept {
         if (is_watched_) say_soon();
     }
@@ -66,6 +67,8 @@ public:
 private:
     void begin_now() noexcept;
     void say_soon() noexcept;
+    void say_at(redis::reactor::clock::time_point when) noexcept;
+    void arm_by(redis::reactor::clock::time_point when) noexcept;
     void send_statistics() noexcept;
     void arrive() noexcept override;
     void fire() noexcept override;
@@ -76,6 +79,7 @@ private:
     std::atomic<bool> begun_{false};
     bool said_ = false;
     bool is_watched_ = false;
+    std::chrono::milliseconds pace_;
     redis::reactor::clock::time_point watched_until_{};
     redis::reactor::clock::time_point said_at_{};
     redis::reactor::clock::time_point counted_at_{};

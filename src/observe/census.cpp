@@ -2,6 +2,8 @@
 
 #include "base/names.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -135,9 +137,10 @@ task<census> take_census(reader from, std::vector<std::string> ids) {
     co_return all;
 }
 
-task<void> nudge(reader from, std::vector<std::string> ids, std::chrono::milliseconds time) {
+task<void> nudge(reader from, std::vector<std::string> ids, std::chrono::milliseconds time, std::chrono::milliseconds pace) {
+    auto const wish = pace.count() == 0 ? fmt::format("?{}", time.count()) : fmt::format("?{} {}", time.count(), pace.count());
     std::vector<task<reply>> messages;
-    for (auto const& id : ids) messages.push_back(from.command(-1, {"PUBLISH", from.prefix() + ":wake:" + id, "?" + std::to_string(time.count())}));
+    for (auto const& id : ids) messages.push_back(from.command(-1, {"PUBLISH", from.prefix() + ":wake:" + id, wish}));
     auto sending = in_groups(std::move(messages), requests_at_once);
     co_await std::move(sending);
 }

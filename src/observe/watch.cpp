@@ -72,6 +72,7 @@ using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
 constexpr milliseconds watch_for{60'000};
+constexpr std::size_t most_registrations = 50;  // a second, of all clients together, for as long as they are watched
 
 bool same(client_info const& a, client_info const& b) {
     return std::tie(a.id, a.name, a.connected, a.held, a.waiting) == std::tie(b.id, b.name, b.connected, b.held, b.waiting);
@@ -114,7 +115,8 @@ task<snapshot> look(observe::reader from, observe::survey_terms what, clock::tim
         nudged = clock::now();
         std::vector<std::string> ids;
         for (auto const& [id, one] : seen.people) ids.push_back(id);
-        auto asking = observe::nudge(from, std::move(ids), watch_for);
+        auto const pace = std::max<milliseconds>(100ms, ids.size() * 1'000ms / most_registrations);
+        auto asking = observe::nudge(from, std::move(ids), watch_for, pace);
         co_await std::move(asking);
     }
     co_return observe::describe(seen);

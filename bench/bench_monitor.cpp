@@ -11,9 +11,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace lockstep::bench {
@@ -82,6 +84,11 @@ void cost_of_looking(stand& all, std::string const& name, std::size_t holds) {
         for (auto& one : got) held.push_back(std::move(one));
     }
     client eye{all.redis.url()};
+    // The index of objects is told some seconds later.
+    for (auto const until = wall_seconds() + 30; monitor{eye}.active().size() != holds;) {
+        if (wall_seconds() > until) throw std::runtime_error("not all holds are listed");
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    }
     all.redis.command({"CONFIG", "SET", "slowlog-log-slower-than", "0"});
     all.redis.command({"CONFIG", "SET", "slowlog-max-len", "10000"});
     auto const longest_ms = [&] {

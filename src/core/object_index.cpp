@@ -23,8 +23,9 @@ constexpr milliseconds first_after{1'000};
 constexpr milliseconds idle_interval{60'000};
 constexpr milliseconds told_again_after{30'000};  // much less than `look_after`: what was told lately is still in the index
 constexpr milliseconds look_after{600'000};
-constexpr std::size_t most_noted = 10'000;
-constexpr std::size_t most_told = 1'000;            // at once, of all shards
+constexpr std::size_t most_noted = 50'000;        // some 5 MB
+constexpr std::size_t most_told = 5'000;          // at once, of all shards; more of them a second later
+constexpr milliseconds next_of_many{1'000};
 constexpr std::size_t objects_of_a_script = 100;  // some 200 us of the server's time
 constexpr std::size_t most_tended = 50;           // of each shard at once, and so many more as were noted
 
@@ -130,7 +131,7 @@ void object_index::fire() noexcept {
     bool const has_more = !noted_.empty();
     is_handed_in_ = has_more;  // otherwise the next that is noted hands this in
     guard.unlock();
-    home.arm(*this, home.now() + (has_more ? pace_ : idle_interval));
+    home.arm(*this, home.now() + (has_more ? next_of_many : idle_interval));
 }
 
 bool object_index::was_told_lately(std::string const& member) {

@@ -7,8 +7,8 @@
 //                and a rate limiter have no key of their own: '{<name>}:sessions', '{<name>}:limiter'
 //       score    the server's time in ms at which somebody looks whether the key is still there; without a key, when it leaves the list
 //
-// An object that is used is noted here, in memory; a second after the first, and then at most every 10 s, the client tells the server, 1,000
-// objects at a time. So no call that uses an object pays for it. With that, and once a minute when it has nothing to tell, a client looks after
+// An object that is used is noted here, in memory; a second after the first, and then at most every 10 s, the client tells the server, 5,000
+// objects a second. So no call that uses an object pays for it. With that, and once a minute when it has nothing to tell, a client looks after
 // some objects whose time has come: those whose keys are gone leave the index, so it does not grow without end. Readers look for the keys
 // themselves, so nothing that is gone is ever shown.
 //

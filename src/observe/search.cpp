@@ -5,6 +5,8 @@
 #include "messaging/glob.hpp"
 #include "observe/listing.hpp"
 
+#include <lockstep/error.hpp>
+
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -140,23 +142,33 @@ void merge(std::vector<found_object>& all) {
     all = std::move(merged);
 }
 
+task<std::vector<std::string>> types_of(reader from, std::string name) {
+    auto const key = from.key(name, types_word);
+    std::vector<std::string> types;
+    try {
+        auto asking = from.at(key, {"ZRANGE", key, "0", std::to_string(most_types - 1)});
+        auto const said = co_await std::move(asking);
+        for (auto const type : said) types.emplace_back(type.text());
+    } catch (server_error const&) {
+        // A key that somebody else wrote must not hide all others.
+    }
+    co_return types;
+}
+
 /// The jobs of these names, by their types.
 task<std::vector<found_object>> read_types(reader from, std::vector<std::string> names) {
-    std::vector<task<reply>> questions;
-    for (auto const& name : names) {
-        auto const types = from.key(name, types_word);
-        questions.push_back(from.at(types, {"ZRANGE", types, "0", std::to_string(most_types - 1)}));
-    }
+    std::vector<task<std::vector<std::string>>> questions;
+    for (auto const& name : names) questions.push_back(types_of(from, name));
     auto asking = in_groups(std::move(questions), requests_at_once);
     auto const answers = co_await std::move(asking);
     std::vector<found_object> all;
     for (std::size_t i = 0; i < names.size(); ++i) {
-        for (auto const type : answers[i]) {
+        for (auto const& type : answers[i]) {
             auto& made = all.emplace_back();
-            made.key = from.key(names[i], std::string{job_word} + std::string{type.text()});
+            made.key = from.key(names[i], std::string{job_word} + type);
             made.is.name = names[i];
             made.is.kind = "jobs";
-            made.is.type = type.text();
+            made.is.type = type;
         }
     }
     co_return all;

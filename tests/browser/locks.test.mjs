@@ -76,7 +76,7 @@ test('what nobody holds says what is in it', async () => {
   const measure = (name, text) => row(page, name).locator('.cell-lease', { hasText: text }).waitFor();
   await page.locator('.row', { hasText: 'mail: 1 waiting, 0 running, 1 delayed' }).waitFor();
   await page.locator('.row', { hasText: 'report: 1 waiting, 0 running' }).waitFor();
-  await measure('api', '1 key');
+  await measure('api', 'used lately');
   await measure('news', 'orders: 1 subscriber');
   await page.locator('.row', { hasText: 'report: 1 waiting' }).click();
   await page.locator('.detail h2', { hasText: 'shop report' }).waitFor();

@@ -71,11 +71,11 @@ bool may_have(std::string const& kind, std::string const& field, std::string con
     return is_pool(kind) && pool_may_have(kind, field, value);
 }
 
-// What expires and may hold anything: what killed workers said of themselves, what all have counted, which calls were made, keys of items
+// What expires and may hold anything: what killed workers said of themselves, which objects there were, what all have counted, which calls were made, keys of items
 // that are done, and what was let in. Not who waits for items: whoever enqueues finds out that nobody does.
 bool goes_by_itself(std::string const& key) {
     auto const has = [&](char const* part) { return key.find(part) != std::string::npos; };
-    if (key.starts_with("lockstep:{clients}:") || key == "lockstep:{statistics}:names") return true;
+    if (key.starts_with("lockstep:{clients}:") || key.starts_with("lockstep:{objects/") || key == "lockstep:{statistics}:names") return true;
     if (has("}:hits:") || has("}:window:") || has("}:rate:")) return true;
     if (is_of_jobs(key)) return has(":call:") || key.ends_with(":dedup") || key.ends_with(":recent");
     return has(":queue:call:") || has(":stealing:call:") || key.ends_with(":queue:dedup") || key.ends_with(":queue:recent") || has(":stream:adds:");

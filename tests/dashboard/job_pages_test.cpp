@@ -14,6 +14,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace lockstep::test {
@@ -26,6 +27,14 @@ using testing::Not;
 using text = std::string;
 
 struct dashboard_jobs : dashboard_server {
+    /// Names of jobs are listed when their clients have told the server (object_index_test.cpp): here at once.
+    dashboard::server& start(dashboard::server_options options = {}) {
+        for (auto const* const word : {"types", "crons"}) {
+            for (auto const& key : redis.must({"KEYS", text{"lockstep:{*}:jobs:"} + word}).elements)
+                redis.must({"ZADD", "lockstep:{objects/0}:index", "9999999999999", key.text.substr(text{"lockstep:"}.size())});
+        }
+        return dashboard_server::start(std::move(options));
+    }
     json::value ask(text const& path) {
         auto const answer = get(port(), "/api/jobs" + path);
         EXPECT_EQ(answer.status, 200) << path << ": " << answer.body;
@@ -82,21 +91,22 @@ TEST_F(dashboard_jobs, tells_how_many_are_in_which_state_of_each_name_and_type) 
     EXPECT_EQ(ask("/list?state=waiting&name=%FF%FE&type=odd").at("total").as_int64(), 1);
 }
 
-TEST_F(dashboard_jobs, finds_names_that_come_later_and_does_not_scan_for_each_request) {
+TEST_F(dashboard_jobs, finds_names_that_come_later_and_does_not_look_for_each_request) {
     start();
     EXPECT_TRUE(ask("").at("queues").as_array().empty());
     jobs.schedule("mail", text{"one"});
-    EXPECT_TRUE(eventually([&] { return !queue("mail").is_null(); }));
-    auto const scans = [&] {
+    EXPECT_TRUE(eventually([&] { return !queue("mail").is_null(); }, 14s));
+    auto const looks = [&] {
         text const said = redis.must({"INFO", "commandstats"}).text;
-        auto const at = said.find("cmdstat_scan:calls=");
-        return at == text::npos ? 0 : std::stoi(said.substr(at + 19));
+        EXPECT_EQ(said.find("cmdstat_scan:"), text::npos) << "not even once";
+        auto const at = said.find("cmdstat_zscan:calls=");
+        return at == text::npos ? 0 : std::stoi(said.substr(at + 20)) / 16;  // each part of the index
     };
-    auto const before = scans();
+    auto const before = looks();
     auto const begun = std::chrono::steady_clock::now();
     for (int i = 0; i < 50; ++i) ask("");
     auto const took = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begun).count();
-    EXPECT_LE(scans() - before, took / 2 + 1);
+    EXPECT_LE(looks() - before, took / 2 + 1);
 }
 
 TEST_F(dashboard_jobs, shows_what_is_there_beside_a_key_that_is_not_ours) {

@@ -55,6 +55,7 @@ TEST_F(dashboard_server, serves_assets_that_may_be_kept_and_knows_when_they_are)
 TEST_F(dashboard_server, tells_everything_there_is) {
     auto const held = mutex{worker, "report/\"<b>"}.acquire();
     start();
+    ASSERT_TRUE(eventually([&] { return !json::parse(get(port(), "/api/snapshot").body).at("holds").as_array().empty(); }, 12s)) << "the server was told of it";
     auto const all = json::parse(get(port(), "/api/snapshot").body);
     EXPECT_EQ(all.at("holds").at(0).at("name").as_string(), "report/\"<b>");
     EXPECT_EQ(all.at("holds").at(0).at("kind").as_string(), "lock");

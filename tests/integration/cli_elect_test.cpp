@@ -49,7 +49,7 @@ TEST_F(cli_elect, stops_the_command_when_the_leadership_is_lost) {
     auto job = begin({"elect", "name", "--id", "shell", "--", "sh", "-c", "echo leads; sleep 100"});
     EXPECT_EQ(job.read_line(), "leads");
     monitor watch{by};
-    auto const held = watch.active();
+    auto const held = watch.active("name");
     ASSERT_EQ(held.size(), 1U);
     EXPECT_TRUE(watch.release(held[0], {.force = true}));
     auto const end = job.wait(20s);
@@ -69,7 +69,7 @@ TEST_F(cli_elect, leads_without_a_command_until_a_signal_ends_it) {
     auto lost = begin({"elect", "name", "--id", "shell"});
     EXPECT_THAT(lost.read_line().value_or(""), StartsWith("shell leads name"));
     monitor watch{by};
-    EXPECT_TRUE(watch.release(watch.active().at(0), {.force = true}));
+    EXPECT_TRUE(watch.release(watch.active("name").at(0), {.force = true}));
     EXPECT_EQ(lost.wait(20s).value().code, 75);
 }
 
@@ -88,7 +88,7 @@ TEST_F(cli_elect, shows_who_leads) {
     EXPECT_EQ(seen.code, 0);
     EXPECT_THAT(seen.text, AllOf(HasSubstr("LEADER"), HasSubstr("here"), HasSubstr(std::to_string(leads.term()))));
     EXPECT_THAT(run({"leader", "name", "--json"}).text, AllOf(HasSubstr("\"id\":\"here\""), HasSubstr("\"term\":\"" + std::to_string(leads.term()))));
-    EXPECT_THAT(run({"ls"}).text, HasSubstr("election"));
+    EXPECT_THAT(run({"ls", "--scan"}).text, HasSubstr("election"));
     EXPECT_THAT(run({"who", "name"}).text, HasSubstr("leader"));
 }
 

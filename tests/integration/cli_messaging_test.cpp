@@ -162,10 +162,10 @@ TEST_F(cli_messaging, shows_in_ls_what_is_there) {
     log.add({{"a", "b"}});
     circuit_breaker mail{by, "mail", {.failure_threshold = 5}};
     mail.open();
-    auto const seen = run({"ls", "--all"}).text;
+    auto const seen = run({"ls", "--all", "--scan"}).text;
     EXPECT_THAT(seen, AllOf(HasSubstr("1 waiting, 1 held"), HasSubstr("set"), HasSubstr("1 in it"), HasSubstr("open")));
     std::map<std::string, object_info> by_name;
-    for (auto const& one : monitor{by}.snapshot().objects) by_name[one.name] = one;
+    for (auto const& one : monitor{by}.snapshot({.scan = true}).objects) by_name[one.name] = one;
     EXPECT_EQ(by_name["jobs"].count, 1);
     EXPECT_EQ(by_name["jobs"].taken, 1);
     EXPECT_EQ(by_name["mail"].taken, 2);
@@ -175,9 +175,9 @@ TEST_F(cli_messaging, shows_in_ls_what_is_there) {
     log.create_group("billing");
     log.add({{"a", "b"}});
     log.read_group("billing", "me", 1);
-    EXPECT_THAT(run({"ls"}).text, HasSubstr("2 in it, billing: 1 behind, 1 pending"));
+    EXPECT_THAT(run({"ls", "--scan"}).text, HasSubstr("2 in it, billing: 1 behind, 1 pending"));
     log.create_group("other");
-    EXPECT_THAT(run({"ls"}).text, HasSubstr("2 in it, 2 groups: 2 behind, 1 pending"));
+    EXPECT_THAT(run({"ls", "--scan"}).text, HasSubstr("2 in it, 2 groups: 2 behind, 1 pending"));
     auto const found = monitor{by}.snapshot({.name = "log"}).objects.at(0);
     ASSERT_EQ(found.groups.size(), 2U);
     EXPECT_EQ(found.taken, 1);
@@ -185,14 +185,14 @@ TEST_F(cli_messaging, shows_in_ls_what_is_there) {
     EXPECT_EQ(found.groups[1], (group_info{.name = "other", .consumers = 0, .pending = 0, .lag = 2}));
     auto const first = log.range().at(1).id;
     log.remove({first});  // a hole, of which the server does not know whether it was read
-    EXPECT_THAT(run({"ls", "--all"}).text, HasSubstr("pending"));
+    EXPECT_THAT(run({"ls", "--all", "--scan"}).text, HasSubstr("pending"));
 }
 
 TEST_F(cli_messaging, shows_in_ls_counters_exactly_and_boards_of_periods) {
     atomic_counter{by, "orders"}.set(std::numeric_limits<std::int64_t>::max());
     leaderboard{by, "race", {.period = leaderboard_period::weekly}}.add("ada", 1);
-    EXPECT_THAT(run({"ls", "--all"}).text, AllOf(HasSubstr("9223372036854775807"), ContainsRegex("race +board +1 in it")));
-    auto const told = boost::json::parse(run({"--json", "ls", "--all"}).text).at("objects");
+    EXPECT_THAT(run({"ls", "--all", "--scan"}).text, AllOf(HasSubstr("9223372036854775807"), ContainsRegex("race +board +1 in it")));
+    auto const told = boost::json::parse(run({"--json", "ls", "--all", "--scan"}).text).at("objects");
     EXPECT_EQ(told.at(0).at("count"), "9223372036854775807") << "as text: a page has no such numbers";
     EXPECT_EQ(told.at(1).at("count"), 1);
 }
@@ -208,16 +208,16 @@ TEST_F(cli_messaging, shows_in_ls_what_has_many_keys_or_none) {
     jobs.schedule("mail", std::string{"a"});
     jobs.schedule("mail", std::string{"b"}, {.delay = 1h});
     jobs.schedule("map", std::string{"c"});
-    auto const seen = run({"ls"}).text;
+    auto const seen = run({"ls", "--scan"}).text;
     EXPECT_THAT(seen, AllOf(HasSubstr("1 session"), HasSubstr("2 keys"), HasSubstr("orders: 1 subscriber")));
     EXPECT_THAT(seen, AllOf(HasSubstr("mail: 1 waiting, 0 running, 1 delayed"), HasSubstr("map: 1 waiting, 0 running")));
     EXPECT_EQ(std::count(seen.begin(), seen.end(), '\n'), 6) << seen;
-    auto const rows = boost::json::parse(run({"--json", "ls", "shop"}).text).at("objects");
+    auto const rows = boost::json::parse(run({"--json", "ls", "--scan", "shop"}).text).at("objects");
     EXPECT_EQ(rows.at(0).at("type"), "mail");
     EXPECT_EQ(rows.at(0).at("count"), 2);
     EXPECT_THAT(run({"who", "shop"}).text, HasSubstr("jobs shop: map: 1 waiting"));
     auto const second = bus.subscribe<std::string>("prices", [](std::string const&) {});
-    EXPECT_THAT(run({"ls"}).text, HasSubstr("2 channels: 2 subscribers"));
+    EXPECT_THAT(run({"ls", "--scan"}).text, HasSubstr("2 channels: 2 subscribers"));
 }
 
 }  // namespace

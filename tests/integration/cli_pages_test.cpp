@@ -3,6 +3,7 @@
 #include "cli/exit_code.hpp"
 #include "cli_support.hpp"
 
+#include <lockstep/monitor.hpp>
 #include <lockstep/mutex.hpp>
 
 #include <regex>
@@ -120,6 +121,7 @@ TEST_F(cli_pages, bash_completes_sub_commands_options_and_names) {
 TEST_F(cli_pages, names_are_completed_behind_every_action_that_takes_one) {
     client other{server.url()};
     auto const held = mutex{other, "nightly"}.acquire();
+    ASSERT_TRUE(eventually([&] { return monitor{other}.active().size() == 1; }, 12s)) << "the server was told of it";
     std::string with_actions = " ";
     for (auto const& name : actions_in(help({}))) {
         auto const actions = actions_in(help({name}));

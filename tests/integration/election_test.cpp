@@ -146,7 +146,7 @@ TEST_P(election_contract, tells_of_a_leader_that_was_removed_by_force) {
     begun next{of_b.async_campaign()};
     ASSERT_TRUE(stand_in_line(1));
     monitor watch{b};
-    auto const held = watch.active();
+    auto const held = watch.active("name");
     ASSERT_EQ(held.size(), 1U);
     EXPECT_EQ(held[0].kind, "election");
     EXPECT_EQ(held[0].use, "leader");

@@ -121,6 +121,11 @@ TEST(slow_lease_memory, is_what_it_was_after_a_hundred_thousand_who_gave_up) {
     })) << "who they are";
     // What is counted is sent with that, from time to time.
     ASSERT_TRUE(eventually([&] { return server.must({"EXISTS", "lockstep:{statistics}:names"}).integer == 1; }, 20s));
+    ASSERT_TRUE(eventually([&] {
+        std::int64_t listed = 0;
+        for (auto const& key : server.must({"KEYS", "lockstep:{objects/*}:index"}).elements) listed += server.must({"ZCARD", key.text}).integer;
+        return listed == 4;
+    }, 20s)) << "which objects there are";
     auto const keys = server.must({"DBSIZE"}).integer;
     auto const channels = server.must({"PUBSUB", "CHANNELS"}).elements.size();
     auto const heap = heap_in_use();

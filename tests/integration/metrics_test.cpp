@@ -237,6 +237,7 @@ TEST_F(metrics_of_a_client, see_the_fleet) {
     auto const held = mutex(other, "a").acquire();
     auto const more = mutex(other, "b").acquire();
     begun waiting{mutex(by, "a").async_acquire()};
+    ASSERT_TRUE(eventually([&] { return scrape(metrics).value("lockstep_fleet_objects{kind=\"lock\"}") == 2; }, 12s)) << "the server was told of them";
     ASSERT_TRUE(eventually([&] { return scrape(metrics).value("lockstep_fleet_waiters{kind=\"lock\"}") == 1; }));
     scrape const seen{metrics};
     EXPECT_EQ(seen.value("lockstep_fleet_up"), 1);
@@ -265,6 +266,10 @@ TEST_F(metrics_of_a_client, see_what_waits_in_queues_and_streams) {
     for (int i = 0; i < 5; ++i) log.add({{"a", "b"}});
     log.read_group("slow", "me", 2);
     auto const of = [](std::string const& labels) { return "lockstep_fleet_queue_items{kind=\"queue\"," + labels + "}"; };
+    ASSERT_TRUE(eventually([&] {
+        scrape const now{sums};
+        return now.value("lockstep_fleet_stream_entries") == 5 && now.value(of("state=\"ready\"")) == 3;
+    }, 12s)) << "the server was told of them";
     scrape const all{sums};
     EXPECT_EQ(all.value(of("state=\"ready\"")), 3) << all.text;
     EXPECT_EQ(all.value(of("state=\"delayed\"")), 1);

@@ -33,6 +33,7 @@ TEST_F(monitor_of_the_dead, a_hold_is_stale_when_its_process_was_killed_and_can_
     ASSERT_TRUE(eventually([&] { return is_known(); }, 20s));
     EXPECT_FALSE(seen()->stale);
     EXPECT_THROW(eye.release(*seen()), invalid_argument_error);
+    ASSERT_TRUE(eventually([&] { return eye.active().size() == 1; }, 12s)) << "the server was told of it";
     holder.process.kill();
     ASSERT_TRUE(eventually([&] { return seen() && seen()->stale; }, 40s));
     EXPECT_FALSE(seen()->owner.connected);

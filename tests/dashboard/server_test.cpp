@@ -86,6 +86,7 @@ TEST_F(dashboard_server, says_how_it_is_to_probes_and_to_prometheus) {
 
 TEST_F(dashboard_server, streams_everything_first_and_then_what_changes) {
     auto const first = mutex{worker, "first"}.acquire();
+    ASSERT_TRUE(eventually([&] { return eye.active().size() == 1; }, 12s)) << "the server was told of it";
     start();
     follower page_of{port()};
     auto const whole = page_of.next();

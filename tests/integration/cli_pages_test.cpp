@@ -106,6 +106,7 @@ TEST_F(cli_pages, the_man_page_is_one) {
 TEST_F(cli_pages, bash_completes_sub_commands_options_and_names) {
     client other{server.url()};
     auto const held = mutex{other, "nightly report"}.acquire();
+    ASSERT_TRUE(eventually([&] { return monitor{other}.active().size() == 1; }, 12s)) << "the server was told of it";
     EXPECT_THAT(completed({""}), Contains("run"));
     EXPECT_EQ(completed({"ba"}), std::vector<std::string>{"barrier"});
     EXPECT_THAT(completed({"run", "--at"}), Contains("--at-least"));

@@ -326,6 +326,7 @@ TEST(consumer_threads, an_idle_one_costs_the_server_nothing) {
     client by{server.url()};
     consumer one{by, "name", [](delivery const&) {}, {.group = "g", .idle_limit = 1h}};
     ASSERT_TRUE(eventually([&] { return blocked_at(server) == 1; }));
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "zadd") == 1; })) << "its stream is listed, once";
     auto const scripts = calls_of(server, "evalsha") + calls_of(server, "eval");
     auto const reads = calls_of(server, "xreadgroup");
     auto const until = now_ms() + 2'000;

@@ -197,6 +197,11 @@ void object_index::close(std::function<void()> done) noexcept {
     owner_.home().take_back(*this);
     owner_.home().disarm(*this);
     closing_ = true;
+    auto const self = owner_.weak_from_this().lock();  // null: it is being destroyed, and nothing is sent any more
+    std::unique_lock guard{mutex_};
+    bool const has_news = !noted_.empty();
+    guard.unlock();
+    if (!self || (!has_news && under_way_ == 0)) return done();
     ++under_way_;
     bool const waits = owner_.way()->reaches(-1);  // without a server nobody waits for its answer
     if (waits) closed_ = done;

@@ -58,6 +58,7 @@ void hold::send(state what, clock::time_point deadline) noexcept {
     if (where() != place::idle) abandon();
     state_ = what;
     whole_script_ = false;
+    target_->where->note_use();  // with renewals too: a server that lost the index is told again
     sent_at_ = boot_clock::now();
     auto const& room = *target_->where;
     use_way(room.owner()->way());

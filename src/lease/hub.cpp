@@ -115,7 +115,6 @@ hold& hub::new_hold(std::shared_ptr<target const> what) {
         table_[index] = made;
     }
     registration_.begin();
-    what->where->note_use();
     made->permits = what->amount;
     made->become(std::move(what), ++serial_ << index_bits | index, client_id_);
     return *made;

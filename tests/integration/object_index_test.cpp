@@ -219,6 +219,16 @@ TEST_F(object_index, loses_what_is_gone_when_a_client_looks_after_it) {
     EXPECT_TRUE(eventually([&] { return !score_of("{past}:limiter"); }, 20s));
 }
 
+TEST_F(object_index, is_told_again_of_what_is_held_when_a_server_has_lost_it) {
+    client by{server.url()};
+    auto const held = mutex(by, "name", {.ttl = 1s}).acquire();
+    ASSERT_TRUE(eventually([&] { return !key_of("{name}:lock").empty(); }));
+    server.must({"DEL", key_of("{name}:lock")});
+    for (auto const* const type : {"normal", "pubsub"}) server.must({"CLIENT", "KILL", "TYPE", type, "SKIPME", "yes"});
+    EXPECT_TRUE(eventually([&] { return !key_of("{name}:lock").empty(); }, 20s)) << "its renewals tell";
+    EXPECT_TRUE(held.valid());
+}
+
 TEST_F(object_index, is_told_of_many_objects_in_small_steps) {
     constexpr int names = 6'000;
     client by{server.url()};

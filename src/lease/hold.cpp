@@ -248,6 +248,7 @@ void hold::answered_renewal(answer const& said) noexcept {
     auto* const by = std::exchange(heard_by, nullptr);
     schedule_renewal();
     if (by == nullptr) return;
+    if (by->what() == caller::wish::extend) extended_to_ = ttl_;
     if (by->what() == caller::wish::detach) detach();
     if (said.what == word::changed) {
         end_tenancy(ending::released);
@@ -261,7 +262,6 @@ void hold::answered_renewal(answer const& said) noexcept {
 void hold::prolong(caller& by, milliseconds length) {
     heard_by = &by;
     change_to_ = by.what() == caller::wish::change ? by.amount() : -1;
-    if (by.what() == caller::wish::extend) extended_to_ = length;
     send_renewal(by.what() == caller::wish::change ? std::max(length, extended_to_) : length);
 }
 

@@ -228,7 +228,9 @@ void hub::subscribed() noexcept {
     if (owner_.is_cluster()) return;  // there each name has its own channel
     for (std::size_t i = 0; i < table_.size(); ++i) {
         auto* const one = table_[i];
-        if (one != nullptr && one->now() == hold::state::waiting) one->what()->where->ask_again(*one);
+        if (one == nullptr || one->now() != hold::state::waiting) continue;
+        one->looks_with_others = true;
+        one->what()->where->ask_again(*one);
     }
     for (auto const& one : gates()) one->reconnected();
 }

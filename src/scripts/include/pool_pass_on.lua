@@ -1,17 +1,18 @@
 -- Offers permits that are free to as many as they are enough for, in order: one that needs more holds up those behind it, and one that
 -- wants more than there are is turned away. Needs pool_settle. At most 100 in one call, and whoever claims goes on.
 -- Returns the first it offered to, or '', and how many heard that.
-local turned_away = {}
+local turned_away, most_turned_away = {}, 250  -- in one call
 local function pass_on()
     local first, first_heard, mode = '', 0, ''
     -- Nothing is free, and still the first in line may enter beside its owner's other holds.
     local function may_enter() return mode ~= '' or string.find(node(head)[4] or '', 'g', 1, true) end
     for _ = 1, 100 do
-        while head and too_much(node(head)[4]) and node(head)[1] ~= hold do
+        while head and #turned_away < most_turned_away and too_much(node(head)[4]) and node(head)[1] ~= hold do
             turned_away[#turned_away + 1] = node(head)[1]
             leave(head)
         end
-        if not head or not count or (used >= count and not may_enter()) then break end
+        if #turned_away >= most_turned_away then more = more or head end
+        if not head or more or not count or (used >= count and not may_enter()) then break end
         local chosen, heard = next_in_line(fits)
         if not chosen then break end
         local id, _, _, want, own_window = unpack(node(chosen))

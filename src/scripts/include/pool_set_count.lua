@@ -1,5 +1,4 @@
 -- For scripts that say how many permits there are. Needs pool_pass_on, and from: the ticket to go on at, or nothing.
-local turned_at_once = 500
 
 -- Takes those out of the queue that want too much, and those that waited only for the pool to be created: so many in one call. Nothing is kept
 -- of them, so who is dead is in nobody's way either. Returns the ticket to go on at, if there is one.
@@ -7,7 +6,7 @@ local function turn_away(at)
     local final, looked = tail, 0
     local some = head and 2 * holes > tail - head and 1 or 1000  -- at a time, unless most numbers are holes
     while at and head and at <= final do
-        if looked >= 2000 or #turned_away >= turned_at_once then return at end
+        if looked >= 2000 or #turned_away >= most_turned_away then return at end
         local from, fields = at, {}
         for i = from, math.min(final, from + some - 1) do fields[#fields + 1] = 'q' .. i end
         looked = looked + math.max(#fields, 10)
@@ -25,7 +24,7 @@ local function turn_away(at)
             elseif from + i - 1 == at then  -- it left meanwhile
                 at = at + 1
             end
-            if #turned_away >= turned_at_once then break end
+            if #turned_away >= most_turned_away then break end
         end
     end
 end

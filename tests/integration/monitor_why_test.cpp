@@ -28,12 +28,12 @@ protected:
         return run(
             c, [&] { return eye.snapshot({.name = name}); }, [&] { return eye.async_snapshot({.name = name}); });
     }
-    /// It has said that it waits for so many.
-    bool is_known_to_wait(std::string const& client, std::int64_t for_so_many) {
+    /// So many clients have said that they wait.
+    bool are_known_to_wait(std::ptrdiff_t clients) {
         return eventually(
             [&] {
                 auto const all = eye.clients();
-                return std::any_of(all.begin(), all.end(), [&](client_info const& one) { return one.name == client && one.waiting == for_so_many; });
+                return std::count_if(all.begin(), all.end(), [](client_info const& one) { return one.waiting > 0; }) == clients;
             },
             20s);
     }
@@ -69,6 +69,7 @@ TEST_P(monitor_why_contract, is_no_deadlock_when_a_leader_waits_for_a_candidate_
     begun stands{seat_of_b.async_campaign()};
     begun a_waits{mutex(a, "left").async_acquire()};
     ASSERT_TRUE(eventually([&] { return why("left").waits.size() == 1 && look("seat").waits.size() == 1; }, 20s));
+    ASSERT_TRUE(are_known_to_wait(2));
     for (auto const* const name : {"left", "seat"}) {
         EXPECT_TRUE(why(name).cycles.empty()) << name;
         for (auto const& one : why(name).chain) EXPECT_NE(one.kind, "election");

@@ -130,6 +130,7 @@ TEST_P(redlock_contract, takes_several_resources_all_or_none) {
     EXPECT_FALSE(try_acquire(both));
     EXPECT_TRUE(eventually([&] { return servers.that_have("first") == 0; })) << "half of it is taken";
     release(other);
+    EXPECT_TRUE(eventually([&] { return servers.that_have("second") == 0; })) << "also where it comes late";
     auto held = try_acquire_for(both, 10s);
     ASSERT_TRUE(held);
     EXPECT_TRUE(eventually([&] { return servers.that_have("first", held->token()) == all(); }));

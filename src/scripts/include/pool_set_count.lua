@@ -4,7 +4,7 @@
 -- of them, so who is dead is in nobody's way either. Returns the ticket to go on at, if there is one.
 local function turn_away(at)
     local final, looked = tail, 0
-    local some = head and 2 * holes > tail - head and 1 or 1000  -- at a time, unless most numbers are holes
+    local some = head and 2 * holes > tail - head and 1 or 250  -- at a time, unless most numbers are holes
     while at and head and at <= final do
         if looked >= 2000 or #turned_away >= most_turned_away then return at end
         local from, fields = at, {}

@@ -37,6 +37,7 @@ verdict judge(context const& all, error const& problem) {
         case errc::leadership_lost: return {exit_code::lost, "lease_lost", "a longer --ttl outlasts longer interruptions"};
         case errc::broken_barrier: return {exit_code::lost, "broken_barrier", "somebody died or gave up; all may simply arrive again"};
         case errc::stale_fence: return {exit_code::lost, "stale_fence", "somebody with a larger fence has written since"};
+        case errc::not_found: return {exit_code::no, "not_found", "create it first"};
         case errc::circuit_open: return {exit_code::no, "circuit_open", "try again after its recovery time"};
         case errc::not_held: return {exit_code::no, "not_held", {}};
         case errc::invalid_argument:

@@ -8,9 +8,9 @@
 ///
 /// Permits are leases: those of a holder that dies come back by themselves within its ttl. Waiters queue, first come, first served; a
 /// request for many permits is not starved by requests for few. The semaphore vanishes some time after its last use
-/// (`semaphore_options::lease_ttl`); attach and acquire then wait for it to be created again.
+/// (`semaphore_options::lease_ttl`); then attach waits for it to be created again.
 ///
-/// Failure: as for `mutex`; `count_mismatch_error` from `create` when it exists with another count; `not_held_error` when a lease is
+/// Failure: as for `mutex`; `not_found_error` when it does not exist any longer: create it again; `count_mismatch_error` from `create` when it exists with another count; `not_held_error` when a lease is
 /// released twice; `invalid_argument_error` for more permits than there are. Threads: everything may be called from any thread.
 
 #include <lockstep/client.hpp>

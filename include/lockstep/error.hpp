@@ -32,6 +32,7 @@ enum class errc {
     broken_barrier,     ///< a participant died or gave up, so nobody passes the barrier this time
     stale_fence,        ///< somebody with a larger fence has written since; nothing was written
     circuit_open,       ///< the circuit breaker is open; the operation was not tried
+    not_found,          ///< the object does not exist, or not any longer; it has to be created first
 };
 
 std::error_category const& error_category() noexcept;
@@ -71,6 +72,7 @@ LOCKSTEP_ERROR(unsuitable_server, unsuitable_server);
 LOCKSTEP_ERROR(broken_barrier, broken_barrier);
 LOCKSTEP_ERROR(stale_fence, stale_fence);
 LOCKSTEP_ERROR(circuit_open, circuit_open);
+LOCKSTEP_ERROR(not_found, not_found);
 #undef LOCKSTEP_ERROR
 
 /// The server's own error. `prefix()` is its first word: "WRONGTYPE", "OOM", "NOPERM", "ERR" and so on.

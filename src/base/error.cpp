@@ -23,6 +23,7 @@ char const* words(errc code) {
         case errc::broken_barrier: return "broken barrier";
         case errc::stale_fence: return "stale fence";
         case errc::circuit_open: return "circuit open";
+        case errc::not_found: return "not found";
     }
     return "unknown error";
 }
@@ -67,6 +68,7 @@ void throw_error(errc code, std::string const& message) {
         case errc::broken_barrier: throw broken_barrier_error(message);
         case errc::stale_fence: throw stale_fence_error(message);
         case errc::circuit_open: throw circuit_open_error(message);
+        case errc::not_found: throw not_found_error(message);
     }
     throw error(code, message);
 }

@@ -26,6 +26,9 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds owing_pause{1'000};  // between two times that a cancellation is tried
 
+constexpr std::pair<std::string_view, errc> explained_refusals[] = {{"LOCKSTEP_ARGUMENT ", errc::invalid_argument},
+                                                                    {"LOCKSTEP_NOT_FOUND ", errc::not_found}};
+
 }  // namespace
 
 // ---- requests
@@ -150,9 +153,10 @@ void hold::complete(reply_view said) noexcept {
     auto const kept = target_;
     use_way(nullptr);
     if (said.is_error()) {
-        constexpr std::string_view bad = "LOCKSTEP_ARGUMENT ";
         auto const text = said.text();
-        if (text.starts_with(bad)) return failed(errc::invalid_argument, text.substr(bad.size()), refusal::lasting);
+        for (auto const& [word, reason] : explained_refusals) {
+            if (text.starts_with(word)) return failed(reason, text.substr(word.size()), refusal::lasting);
+        }
         return failed(errc::server, text, redis::may_pass(text) ? refusal::passing : refusal::lasting);
     }
     answer found;

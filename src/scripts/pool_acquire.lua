@@ -6,13 +6,14 @@
   ARGV[4]  amount       how many permits, 0 to 10^12; 0 waits for the pool to be created, and for nobody else
   ARGV[5]  waiters      how many may wait; 0: do not wait
   ARGV[6]  rules        as in lock_acquire
-  ARGV[7]  count        how many permits the pool gets if it is new, at most 12 digits; '': this waits until it is created
+  ARGV[7]  count        how many permits the pool gets if it is new, at most 12 digits; '': somebody else has to create it
   ARGV[8]  mode         '' | 'consume': the permits are used up | 'group <owner id>': enters beside the owner's other holds
   Returns  fence (alone: granted for ttl_ms, and the fence is also the server's time in µs)
            | {'granted', fence, 1, left_ms, now_ms} | {'queued', position at most, look_again_ms, now_ms, 1 if its place is new}
            | {'busy', look_again_ms, now_ms} | {'late', now_ms}; look_again_ms 0 as in lock_acquire
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT, LOCKSTEP_WAITERS (nothing was written). An argument is checked where it is used.
            LOCKSTEP_ARGUMENT also when amount is more than there are, whether it asks first or was turned away by a resize.
+           LOCKSTEP_NOT_FOUND the pool is not created, or not any longer, and the call is not one of those that wait for it: amount 0 and 'consume'.
 ]]
 local call, hold, rules = redis.call, ARGV[1], ARGV[6]
 local ttl, deadline, amount = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -79,12 +80,14 @@ trust()
 settle()
 if not count and ARGV[7] ~= '' then count, need = tonumber(ARGV[7]), math.max(need, now) end
 if not mine then
-    if too_much(want) then
-        if ticket then  -- an earlier version's resize let it stay
+    local missing = not count and amount > 0 and mode ~= 'c'
+    if missing or too_much(want) then
+        if ticket then  -- an earlier version let it wait, or its resize let it stay
             leave(ticket)
             pass_on()
             commit_all()
         end
+        if missing then return redis.error_reply('LOCKSTEP_NOT_FOUND it does not exist: create it first') end
         return redis.error_reply('LOCKSTEP_ARGUMENT ' .. amount .. ' permits are wanted, and there are only ' .. count)
     end
     if fits(want) and (not head or amount == 0 or has_companion(mode)) then

@@ -105,12 +105,14 @@ task<counting_semaphore> wait_for_creation(target_pointer what, std::chrono::ste
     co_return semaphore_access::make(std::move(what), most);
 }
 
+not_found_error missing(engine::target const& what) {
+    return not_found_error(fmt::format("the semaphore '{}' does not exist: create it first", what.where->name()));
+}
+
 task<std::int64_t> read_field(target_pointer what, std::size_t field) {
     auto work = engine::call(*what, scripts::pool_read, {});
     auto const found = co_await std::move(work);
-    if (found[0].integer() < 0) {
-        throw unavailable_error(fmt::format("the semaphore '{}' does not exist: create it first", what->where->name()));
-    }
+    if (found[0].integer() < 0) throw missing(*what);
     co_return found[field].integer();
 }
 
@@ -122,7 +124,7 @@ task<std::int64_t> run_resize(target_pointer what, std::int64_t permits) {
         auto const said = co_await std::move(work);
         bool const there = said[0].text() == "resized";
         if (!there && before) break;
-        if (!there) throw unavailable_error(fmt::format("the semaphore '{}' does not exist: create it first", what->where->name()));
+        if (!there) throw missing(*what);
         if (!said[3].text().empty()) what->where->gave(what);
         if (!before) before = said[1].integer();
         from = std::to_string(said[4].integer());

@@ -4,6 +4,8 @@
 #include "lease_support.hpp"
 #include "support/contract.hpp"
 
+#include <functional>
+
 namespace lockstep::test {
 namespace {
 
@@ -140,7 +142,34 @@ TEST_P(semaphore_contract, vanishes_after_its_last_use) {
     auto brief = create(a, 1, {.lease = {.ttl = 100ms}, .lease_ttl = 1s});
     EXPECT_TRUE(acquire(a, brief).valid());
     EXPECT_TRUE(eventually([&] { return server.must({"EXISTS", key}).integer == 0; }));
-    EXPECT_EQ(ending_of([&] { brief.count(); }).reason, errc::unavailable);
+    EXPECT_EQ(ending_of([&] { brief.count(); }).reason, errc::not_found);
+}
+
+TEST_P(semaphore_contract, that_does_not_exist_any_more_is_refused_by_every_call) {
+    auto lost = create(a, 2);
+    auto of_b = create(b, 2);
+    server.must({"DEL", key});
+    std::function<void()> const calls[] = {
+        [&] { static_cast<void>(acquire(a, lost)); }, [&] { static_cast<void>(acquire(b, of_b, 2)); },
+        [&] { static_cast<void>(try_acquire(a, lost)); }, [&] { static_cast<void>(try_acquire_for(a, lost, 20s)); },
+        [&] { static_cast<void>(available(a, lost)); }, [&] { static_cast<void>(lost.count()); }, [&] { lost.resize(3); }};
+    for (auto const& call : calls) {
+        auto const end = ending_of(call);
+        EXPECT_EQ(end.reason, errc::not_found);
+        EXPECT_THAT(end.text, testing::AllOf(testing::HasSubstr("semaphore 'name'"), testing::HasSubstr("does not exist: create it first")));
+    }
+    EXPECT_EQ(server.must({"EXISTS", key}).integer, 0) << "nobody makes it again unasked";
+    auto again = create(a, 3);
+    EXPECT_TRUE(acquire(b, of_b, 3).valid());
+}
+
+TEST_P(semaphore_contract, ends_those_who_wait_when_it_vanishes) {
+    auto made = create(a, 1, {.lease = {.ttl = 500ms}});
+    auto held = acquire(a, made);
+    begun waits{made.async_acquire()};
+    ASSERT_TRUE(eventually([&] { return waiting() == 1; }));
+    server.must({"DEL", key});
+    EXPECT_EQ(ending_of([&] { static_cast<void>(waits.get()); }).reason, errc::not_found) << "it looks again";
 }
 
 }  // namespace

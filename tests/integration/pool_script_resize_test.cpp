@@ -176,14 +176,16 @@ TEST_F(pool_script_resize, frees_a_queue_that_an_earlier_version_left_stuck) {
     EXPECT_THAT(pool.acquire("b.1", 4).word, HasSubstr("4 permits are wanted, and there are only 2"));
 }
 
-TEST_F(pool_script_resize, and_creating_turn_away_alike) {
-    EXPECT_EQ(pool.acquire("b.1", 4).word, "queued") << "nobody knows yet";
+TEST_F(pool_script_resize, and_creating_tell_those_who_ask_again) {
+    EXPECT_EQ(pool.acquire("b.1", 0).word, "queued");
     EXPECT_EQ(pool.acquire("c.1", 0).word, "queued");
-    EXPECT_EQ(pool.acquire("d.1", 3).word, "queued");
+    EXPECT_EQ(pool.wait("d.1").word, "queued");
     pool.create(3);
     EXPECT_THAT(pool.told(), ElementsAre("d.1", "b.1", "c.1")) << "who gets some first; the others ask again";
     EXPECT_EQ(pool.acquire("c.1", 0).word, "granted");
     EXPECT_EQ(pool.claim("d.1").word, "granted");
+    EXPECT_EQ(pool.read().count, 2) << "what is consumed is gone";
+    pool.add(1, "s", 1);
     EXPECT_THAT(pool.acquire("b.1", 4).word, HasSubstr("4 permits are wanted, and there are only 3"));
 }
 

@@ -90,6 +90,8 @@ public:
             if (!wants_too_much(hold)) complain(hold + ": " + answer.word);
             if (std::ranges::find(waiting_, hold) != waiting_.end())
                 complain(hold + " was refused, but not when the count changed");
+        } else if (answer.word.starts_with("LOCKSTEP_NOT_FOUND")) {
+            if (count != 0 || wishes.at(hold).consumes) complain(hold + ": " + answer.word);
         } else if (answer.word == "late") {
             ++late;
         } else if (answer.word != "busy" && answer.word != "added" && answer.word != "cleared") {

@@ -435,7 +435,7 @@ TEST_F(pool_script, grants_nothing_before_it_is_created_and_then_tells_those_who
     auto const waits = pool.acquire("a.1", 0);
     EXPECT_EQ(waits.word, "queued");
     EXPECT_EQ(waits.left, pool.ttl) << "there is no lease to wait for";
-    EXPECT_EQ(pool.acquire("b.1", 2).word, "queued");
+    EXPECT_EQ(pool.wait("b.1").word, "queued") << "what uses permits up waits for the first of them";
     EXPECT_EQ(pool.acquire("c.1", 0).word, "queued");
     EXPECT_EQ(pool.read(), (look{-1, 0, 0, 3}));
     EXPECT_EQ(pool.create(2).word, "created");
@@ -443,11 +443,38 @@ TEST_F(pool_script, grants_nothing_before_it_is_created_and_then_tells_those_who
     EXPECT_EQ(pool.claim("a.1").word, "gone") << "it asks again";
     for (auto const* const hold : {"a.1", "c.1"}) EXPECT_EQ(pool.acquire(hold, 0).word, "granted") << "it wants nothing that is taken";
     EXPECT_EQ(pool.try_acquire("d.1", 0).word, "granted");
-    EXPECT_EQ(pool.read(), (look{2, 0, 4, 0}));
+    EXPECT_EQ(pool.read(), (look{2, 1, 4, 0}));
+}
+
+TEST_F(pool_script, refuses_permits_of_one_that_does_not_exist) {
+    auto const refusal = "LOCKSTEP_NOT_FOUND it does not exist: create it first";
+    for (int again = 0; again < 2; ++again) {
+        EXPECT_EQ(pool.acquire("a.1").word, refusal);
+        EXPECT_EQ(pool.try_acquire("a.1", 2).word, refusal);
+        EXPECT_EQ(pool.acquire("a.1", {.mode = "group A"}).word, refusal);
+        EXPECT_EQ(pool.commands.must({"EXISTS", pool.key}).integer, 0);
+        EXPECT_EQ(pool.enter("b.1", "B").word, "granted") << "it brings a count";
+        pool.commands.must({"DEL", pool.key});
+        pool.create(1);
+        EXPECT_EQ(pool.acquire("a.1").word, "granted");
+        EXPECT_EQ(pool.acquire("b.1").word, "queued");
+        pool.commands.must({"DEL", pool.key});  // it vanished: who waits hears of it when he looks again
+        EXPECT_EQ(pool.claim("b.1").word, "gone");
+        EXPECT_EQ(pool.acquire("b.1").word, refusal);
+    }
+}
+
+TEST_F(pool_script, turns_those_away_whom_an_earlier_version_let_wait_before_it_was_created) {
+    EXPECT_EQ(pool.acquire("b.1", 0).word, "queued");
+    EXPECT_EQ(pool.acquire("c.1", 0).word, "queued");
+    EXPECT_THAT(pool.acquire("b.1", 2).word, StartsWith("LOCKSTEP_NOT_FOUND"));
+    EXPECT_EQ(pool.read(), (look{-1, 0, 0, 1}));
+    pool.create(2);
+    EXPECT_THAT(pool.told(), ElementsAre("c.1"));
 }
 
 TEST_F(pool_script, works_when_the_first_offer_was_never_claimed) {
-    pool.acquire("a.1");
+    pool.wait("a.1");
     pool.create(1);
     EXPECT_EQ(pool.release("a.1").word, "released");
     EXPECT_EQ(pool.acquire("b.1").word, "granted");

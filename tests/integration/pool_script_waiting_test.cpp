@@ -423,7 +423,7 @@ TEST_F(pool_script_waiting, takes_no_more_when_the_server_is_out_of_memory_but_k
 }
 
 TEST_F(pool_script_waiting, tells_those_who_only_wait_for_its_creation_though_others_are_before_them) {
-    EXPECT_EQ(pool.acquire("a.1").word, "queued");
+    EXPECT_EQ(pool.wait("a.1").word, "queued");
     EXPECT_EQ(pool.acquire("b.1", {.amount = 0}).word, "queued");
     pool.create(1);
     EXPECT_THAT(pool.told(), ElementsAre("a.1", "b.1"));
@@ -431,8 +431,10 @@ TEST_F(pool_script_waiting, tells_those_who_only_wait_for_its_creation_though_ot
 }
 
 TEST_F(pool_script_waiting, frees_one_that_claimed_for_less_than_was_left_to_claim_when_its_lease_is_over) {
-    pool.acquire("a.1", {.ttl = 100});
     pool.create(1);
+    pool.acquire("a.9");
+    pool.acquire("a.1", {.ttl = 100});
+    pool.release("a.9");
     EXPECT_EQ(pool.claim("a.1", 100).word, "granted");
     pool.pass(150);
     EXPECT_EQ(pool.acquire("b.1").word, "granted");

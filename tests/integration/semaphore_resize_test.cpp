@@ -134,17 +134,12 @@ TYPED_TEST(semaphore_resize, goes_on_for_who_hears_of_it_only_when_there_are_eno
     EXPECT_EQ(many.how().text, "");
 }
 
-TYPED_TEST(semaphore_resize, ends_those_alike_who_waited_for_it_to_be_created) {
+TYPED_TEST(semaphore_resize, counts_with_the_number_it_is_created_with_anew) {
     this->server.must({"DEL", this->key});
-    attempt many{this->b, this->acquiring(this->b, this->of_b, 4)};
-    ASSERT_TRUE(this->wait_for_waiting(1));
-    attempt few{this->b, this->acquiring(this->b, this->of_b, 3)};
-    ASSERT_TRUE(this->wait_for_waiting(2));
+    EXPECT_EQ(ending_of(this->acquiring(this->b, this->of_b, 4)).reason, errc::not_found);
     auto again = this->create(this->a, 3);
-    ASSERT_TRUE(many.ends());
-    expect_refusal(many.how());
-    ASSERT_TRUE(few.ends());
-    EXPECT_EQ(few.how().text, "");
+    expect_refusal(ending_of(this->acquiring(this->b, this->of_b, 4)));
+    EXPECT_EQ(ending_of(this->acquiring(this->b, this->of_b, 3)).text, "");
 }
 
 }  // namespace

@@ -39,7 +39,12 @@ void holder::use_semaphore() {
     auto const which = self_.below(semaphore_names);
     auto const permits = self_.one_in(2) ? 1 : 1 + static_cast<std::int64_t>(self_.below(semaphore_permits));
     hold({.name = numbered("semaphore", which), .permits = permits}, [&](milliseconds time, std::stop_token token) {
-        return semaphore(which).try_acquire_for(time, permits, std::move(token));
+        try {
+            return semaphore(which).try_acquire_for(time, permits, std::move(token));
+        } catch (not_found_error const&) {  // a failover has lost it
+            semaphores_[which].reset();
+            throw;
+        }
     });
 }
 

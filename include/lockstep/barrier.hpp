@@ -21,7 +21,7 @@
 /// slot, client closed: the arrival is taken back, which breaks the generation); `indeterminate_error` (it arrived, or may have, and the
 /// outcome could not be learnt: the others may have gone on); `server_error`. A lost reply loses no arrival and adds none.
 ///
-/// A barrier that nobody uses for `retention` is forgotten. Of `lease_options` ttl, renew, renew_every, retention and wait_limit count.
+/// A barrier that no process has an object of is forgotten `retention` after its last use. Of `lease_options` ttl, renew, renew_every, retention and wait_limit count.
 /// Threads: everything may be called from any thread; each call is one participant. The object may be destroyed while its tasks go on.
 
 #include <lockstep/client.hpp>

@@ -7,9 +7,9 @@
 ///     ready.wait();                      // everywhere
 ///
 /// `set()` wakes all who wait and stays until `clear()`: who comes meanwhile does not wait. Who waited when it was set is woken, also if it is
-/// cleared before the wake-up arrives. Nobody polls: the server tells each process once, however many wait in it. An event that nobody uses
-/// for `retention` is forgotten and then counts as cleared (after up to twice that; waiting is use). For a signal that only one waiter
-/// gets, see `event`.
+/// cleared before the wake-up arrives. Nobody polls: the server tells each process once, however many wait in it. An event that no
+/// process has an object of is forgotten `retention` after its last use (up to twice that), and then counts as cleared. For a signal that only
+/// one waiter gets, see `event`.
 ///
 /// Failure: false from `wait_for` and `wait_until` means "not set in time". Everything else is thrown: `timeout_error` (from `wait` with a
 /// `wait_limit`), `unavailable_error` (no server), `cancelled_error` (stop token, cancellation slot, client closed), `indeterminate_error` (from

@@ -7,11 +7,13 @@
 ///     auto same = lockstep::counting_semaphore::attach(client, "licences", 10s);  // waits until somebody has created it
 ///
 /// Permits are leases: those of a holder that dies come back by themselves within its ttl. Waiters queue, first come, first served; a
-/// request for many permits is not starved by requests for few. The semaphore vanishes some time after its last use
-/// (`semaphore_options::lease_ttl`); then attach waits for it to be created again.
+/// request for many permits is not starved by requests for few. The semaphore exists for as long as any client has an object of it or a
+/// lease, and for `semaphore_options::lease_ttl` after that (up to twice that). Then `attach` waits for it to be created again.
 ///
-/// Failure: as for `mutex`; `not_found_error` when it does not exist any longer: create it again; `count_mismatch_error` from `create` when it exists with another count; `not_held_error` when a lease is
-/// released twice; `invalid_argument_error` for more permits than there are. Threads: everything may be called from any thread.
+/// Failure: as for `mutex`; `not_found_error` when it does not exist any longer (its data was lost, or this client was cut off from the
+/// server for longer than `lease_ttl`): create it again; `count_mismatch_error` from `create` when it exists with another count;
+/// `not_held_error` when a lease is released twice; `invalid_argument_error` for more permits than there are. Threads: everything may be
+/// called from any thread.
 
 #include <lockstep/client.hpp>
 #include <lockstep/detail/acquirable.hpp>
@@ -24,7 +26,7 @@ namespace lockstep {
 
 struct semaphore_options {
     lease_options lease{};                           ///< of every permit; `lease.retention` is not used here
-    std::chrono::milliseconds lease_ttl{300'000};    ///< how long the semaphore stays after its last use
+    std::chrono::milliseconds lease_ttl{300'000};    ///< how long the semaphore stays when no client has it any longer
     std::int64_t max_permits = 4096;                 ///< the largest count that is accepted, up to 1,000,000,000
     enum class creation { script, optimistic };
     creation created_by = creation::script;          ///< optimistic: WATCH, MULTI and EXEC on a connection of its own

@@ -8,7 +8,8 @@
 ///
 /// Signals are counted: each `set()` ends one `wait()`, and is kept while nobody waits. Waiters are served in the order they came. A signal
 /// offered to a waiter that dies before it takes it goes to the next one; a process that is killed after it has taken it takes it along
-/// (use a queue where that must not happen). An event that is not used for `retention` is forgotten, with its signals.
+/// (use a queue where that must not happen). An event that no process has an object of is forgotten `retention` after its last
+/// use, with its signals.
 ///
 /// Failure: as for `mutex`; `indeterminate_error` from `set` when its reply was lost and could not be had again in time; after
 /// `cancelled_error` from `set` or `clear` it may have been done. Otherwise a lost

@@ -7,8 +7,8 @@
 ///     loaded.wait();                     // by all who need the whole
 ///
 /// The first use by anybody creates it; the count must be the same for all. It does not close again. Nobody polls: the server tells each
-/// process once, however many wait in it. A latch that nobody uses for `retention` is forgotten, open or not (after up to twice that;
-/// waiting is use): whoever uses the name after that has a new latch, closed, with the full count. So a name is for one occasion:
+/// process once, however many wait in it. A latch that no process has an object of is forgotten `retention` after its last
+/// use (up to twice that), open or not: whoever uses the name after that has a new latch, closed, with the full count. So a name is for one occasion:
 /// put a run's number into it.
 ///
 /// Who dies without having counted down leaves the others waiting: a latch does not know who is meant to come. See `barrier`.

@@ -3,6 +3,7 @@
 #include "base/names.hpp"
 #include "core/core.hpp"
 #include "lease/hub.hpp"
+#include "lease/key_keepalive.hpp"
 #include "lease/pause.hpp"
 #include "lease/session_pool.hpp"
 #include "redis/command.hpp"
@@ -313,5 +314,7 @@ gate::place parts::place_of(client& by, std::string_view word, std::string_view 
 std::shared_ptr<gate> parts::find(gate::place const& where, std::shared_ptr<gate> (*make)(gate::place)) {
     return hub::of(*where.owner).gate_for(where.key, [&] { return make(where); });
 }
+
+std::shared_ptr<void> parts::keep(gate const& at, settings const& how) { return key_keepalive::keep(*at.owner(), at.key(), how.retention); }
 
 }  // namespace lockstep::engine

@@ -154,6 +154,7 @@ struct gate_target {
     std::shared_ptr<gate> where;
     settings how;
     std::string rules;  ///< as in broadcast_set.lua: claim window, retention, channel
+    std::shared_ptr<void> kept{};  ///< keeps the key from expiring
 };
 
 /// The target of an object of class `Gate` (whose constructor takes a place) with this word in its key.
@@ -176,6 +177,7 @@ gate::clock::time_point limit_of(settings const& how);
 namespace parts {
 gate::place place_of(client& by, std::string_view word, std::string_view name, lease_options const& options);
 std::shared_ptr<gate> find(gate::place const& where, std::shared_ptr<gate> (*make)(gate::place));
+std::shared_ptr<void> keep(gate const& at, settings const& how);
 }  // namespace parts
 
 template <class Gate>
@@ -183,7 +185,8 @@ gate_target gate_target_for(client& by, std::string_view word, std::string_view 
     auto const place = parts::place_of(by, word, name, options);
     auto found = parts::find(place, [](gate::place where) -> std::shared_ptr<gate> { return std::make_shared<Gate>(std::move(where)); });
     auto rules = found->rules_for(place.how);
-    return {.where = std::move(found), .how = place.how, .rules = std::move(rules)};
+    auto kept = parts::keep(*found, place.how);
+    return {.where = std::move(found), .how = place.how, .rules = std::move(rules), .kept = std::move(kept)};
 }
 
 }  // namespace lockstep::engine

@@ -23,6 +23,7 @@ struct target {
     std::string changes{};    ///< elections: the key of their changes
     std::string who{};        ///< elections: as in election_acquire.lua
     int priority = 0;         ///< elections
+    std::shared_ptr<void> kept{};  ///< objects without a holder: keeps the key from expiring (key_keepalive)
 };
 
 }  // namespace lockstep::engine

@@ -1,5 +1,6 @@
 #include <lockstep/counting_semaphore.hpp>
 
+#include "lease/key_keepalive.hpp"
 #include "lease/take.hpp"
 #include "lease/waiter.hpp"
 #include "scripts/all.hpp"
@@ -15,7 +16,10 @@
 namespace lockstep {
 
 struct semaphore_access {
-    static counting_semaphore make(std::shared_ptr<engine::target const> one, std::int64_t most) {
+    /// It exists, and does so for as long as there is an object like this.
+    static counting_semaphore make(std::shared_ptr<engine::target const> const& found, std::int64_t most) {
+        auto one = std::make_shared<engine::target>(*found);
+        one->kept = engine::key_keepalive::keep(*one->where->owner(), one->where->key(), one->how.retention);
         return counting_semaphore{std::move(one), most};
     }
 };
@@ -64,7 +68,7 @@ task<counting_semaphore> create_by_script(target_pointer what, std::int64_t perm
     } catch (server_error const& problem) {
         explain(problem, *what, permits);
     }
-    co_return semaphore_access::make(std::move(what), most);
+    co_return semaphore_access::make(what, most);
 }
 
 /// The same by optimistic locking: who finds the key changed since it looked, looks again. What is there is left to the script, which
@@ -85,7 +89,7 @@ task<counting_semaphore> create_optimistically(task<session> opening, target_poi
             done->front().throw_if_error();
             if (!done->front()[2].text().empty()) what->where->gave(what);
             if (done->front()[3].integer() != 0) break;  // more are to be turned away
-            co_return semaphore_access::make(std::move(what), most);
+            co_return semaphore_access::make(what, most);
         }
     } catch (server_error const& problem) {
         throw server_error(fmt::format("{} (semaphore '{}')", problem.text(), what->where->name()));
@@ -102,7 +106,7 @@ task<counting_semaphore> wait_for_creation(target_pointer what, std::chrono::ste
     auto work = engine::try_take(std::move(none), until);
     auto const there = co_await std::move(work);
     if (!there) throw timeout_error(fmt::format("nobody has created the semaphore '{}' in time", what->where->name()));
-    co_return semaphore_access::make(std::move(what), most);
+    co_return semaphore_access::make(what, most);
 }
 
 not_found_error missing(engine::target const& what) {

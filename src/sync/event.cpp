@@ -1,5 +1,6 @@
 #include <lockstep/event.hpp>
 
+#include "lease/key_keepalive.hpp"
 #include "lease/take.hpp"
 #include "scripts/all.hpp"
 #include "sync/targets.hpp"
@@ -49,6 +50,7 @@ task<bool> run_is_set(target_pointer what) {
 event::event(client& by, std::string_view name, lease_options const& options) {
     auto made = detail::target_of(by, engine::event_kind, name, options);
     made.mode = "consume";
+    made.kept = engine::key_keepalive::keep(*made.where->owner(), made.where->key(), made.how.retention);
     what_ = std::make_shared<engine::target const>(std::move(made));
 }
 

@@ -5,6 +5,7 @@
 //   want NAME            waits for it, and holds it then: "ok" at once
 //   unlock NAME          "ok"
 //   permits NAME N K     creates a semaphore with N permits and takes K
+//   semaphore NAME N MS  creates one with N permits and this lease_ttl, and has it from then on: "ok"
 //   lead NAME ID         leads this election when it answers
 //   resign NAME          "ok"
 //   many PREFIX COUNT    holds so many locks
@@ -57,6 +58,11 @@ public:
             words >> permits >> taken;
             auto semaphore = lockstep::counting_semaphore::create(client_, name, permits);
             keep(name, semaphore.acquire(taken));
+        } else if (order == "semaphore") {
+            std::int64_t permits = 0, lease_ttl = 0;
+            words >> permits >> lease_ttl;
+            lockstep::semaphore_options const options{.lease_ttl = milliseconds{lease_ttl}};
+            semaphores_.push_back(lockstep::counting_semaphore::create(client_, name, permits, options));
         } else if (order == "lead") {
             std::string id;
             words >> id;
@@ -113,6 +119,7 @@ private:
     std::mutex mutex_;
     std::map<std::string, lockstep::lease> held_;
     std::map<std::string, lockstep::leadership> leads_;
+    std::vector<lockstep::counting_semaphore> semaphores_;
     std::vector<std::jthread> waiting_;
 };
 

@@ -142,7 +142,7 @@ TEST_P(semaphore_contract, gets_the_permits_of_the_dead_back) {
 
 // By itself it stays for twice lease_ttl at most.
 TEST_P(semaphore_contract, lives_as_long_as_a_client_that_created_or_attached_it) {
-    semaphore_options const brief{.lease = {.ttl = 200ms}, .lease_ttl = 1s};
+    semaphore_options const brief{.lease = {.ttl = 500ms}, .lease_ttl = 1s};
     auto made = create(a, 2, brief);
     std::optional attached{run(
         b, [&] { return counting_semaphore::attach(b, "name", 10s, brief); },
@@ -157,8 +157,8 @@ TEST_P(semaphore_contract, lives_as_long_as_a_client_that_created_or_attached_it
 }
 
 TEST_P(semaphore_contract, is_kept_while_a_permit_is_held_though_its_object_is_gone) {
-    auto held = acquire(a, create(a, 1, {.lease = {.ttl = 200ms}, .lease_ttl = 1s}));
-    std::this_thread::sleep_for(3s);
+    auto held = acquire(a, create(a, 1, {.lease = {.ttl = 2s}, .lease_ttl = 1s}));
+    std::this_thread::sleep_for(5s);
     held.release();
     EXPECT_EQ(server.must({"EXISTS", key}).integer, 1);
     a.close();

@@ -125,7 +125,7 @@ core::core(client_options const& options, std::optional<home_executor> home)
         thread_ = std::make_shared<io_thread>();
         home_ = std::make_shared<redis::reactor>(thread_->executor());
     }
-    way_ = make_way(greeting_);
+    way_ = make_way(greeting_, options_.prefix);
 }
 
 std::shared_ptr<core> core::make(client_options const& options, std::optional<home_executor> home) {
@@ -153,10 +153,10 @@ redis::connection::locator core::make_locator() {
     return [where = where_.endpoints.front()] { return find_fixed(where); };
 }
 
-std::unique_ptr<redis::router> core::make_way(redis::handshake const& greeting) {
+std::unique_ptr<redis::router> core::make_way(redis::handshake const& greeting, std::string const& prefix) {
     switch (where_.kind) {
         case redis::topology::cluster:
-            return std::make_unique<redis::cluster_router>(home_, settings_, greeting, where_.endpoints);
+            return std::make_unique<redis::cluster_router>(home_, settings_, greeting, where_.endpoints, prefix);
         case redis::topology::sentinel:
             return redis::make_sentinel_router(home_, settings_, greeting, where_);
         case redis::topology::standalone: break;

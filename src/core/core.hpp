@@ -89,7 +89,8 @@ public:
 
 private:
     core(client_options const& options, std::optional<home_executor> home);
-    std::unique_ptr<redis::router> make_way(redis::handshake const& greeting);
+    /// `prefix`: as for cluster_router, where channels that scripts publish on are listened to by it.
+    std::unique_ptr<redis::router> make_way(redis::handshake const& greeting, std::string const& prefix = {});
     redis::connection::locator make_locator();
     std::shared_ptr<redis::session_router> add_session(redis::handshake const& greeting, redis::connection::locator find,
                                                        std::function<void()> astray);

@@ -67,9 +67,10 @@ private:
     std::optional<std::pair<errc, std::string>> problem_;
 };
 
-cluster_router::cluster_router(std::shared_ptr<reactor> home, connection_settings settings, handshake greeting, std::vector<endpoint> seeds)
+cluster_router::cluster_router(std::shared_ptr<reactor> home, connection_settings settings, handshake greeting, std::vector<endpoint> seeds,
+                               std::string prefix)
     : router(home), settings_(std::move(settings)), greeting_(std::move(greeting)), seeds_(std::move(seeds)),
-      state_(std::make_shared<state>(*home)), listening_(*home, *this) {}
+      state_(std::make_shared<state>(*home)), listening_(*home, *this), migrations_(*this, listening_, std::move(prefix)) {}
 
 cluster_router::~cluster_router() = default;
 
@@ -120,8 +121,13 @@ bool cluster_router::redirect(connection& from, operation& request, judgement co
         assign(to.slot, target);
         refresh_soon();
     } else {
-        request.asking = true;
         target.asked_until = home().now() + asking_time;
+        if (migrations_.asked(to.slot, *target.link, to_string(target.where), request)) {
+            note_refusal("ASK: the slot has just begun to migrate");
+            try_later(request);
+            return true;
+        }
+        request.asking = true;
     }
     target.asked = true;
     target.link->submit(request);
@@ -147,12 +153,15 @@ void cluster_router::silent(connection& at) noexcept {
 
 void cluster_router::disconnected(connection& at) noexcept {
     lose_track();
+    migrations_.forget(at);
     listening_.disconnected(at);
     refresh_soon();
 }
 
 void cluster_router::failed(connection& at) noexcept {
     note_refusal(at.last_trouble());
+    migrations_.forget(at);
+    listening_.forget_second(at);
     refresh_soon();
     state_->unreachable = &at;
     state_->changed.wake();
@@ -161,6 +170,7 @@ void cluster_router::failed(connection& at) noexcept {
 void cluster_router::close() noexcept {
     state_->closed = true;
     state_->changed.wake();
+    migrations_.close();
     end_delayed(errc::cancelled, "the client was closed");
     for (auto const& [name, one] : nodes_) one->link->close(errc::cancelled, "the client was closed");
     listening_.refuse_all(errc::cancelled, "the client was closed");
@@ -327,7 +337,7 @@ task<void> cluster_router::see_guests_off(std::shared_ptr<state> shared) {
 std::optional<reactor::clock::time_point> cluster_router::guests_stay_until() const noexcept {
     std::optional<reactor::clock::time_point> last;
     for (auto const& [name, one] : nodes_) {
-        if (!one->mapped) last = last ? std::max(*last, one->asked_until) : one->asked_until;
+        if (!one->mapped && !listening_.uses_second(*one->link)) last = last ? std::max(*last, one->asked_until) : one->asked_until;
     }
     return last;
 }
@@ -347,6 +357,7 @@ bool cluster_router::apply(reply_view answer, endpoint const& source) {
         for (std::size_t slot = range.first; slot <= range.last; ++slot) assign(static_cast<std::uint16_t>(slot), owner);
     }
     known_ = true;
+    migrations_.remove_finished([this](std::uint16_t slot) { return slots_[slot] == nullptr ? nullptr : slots_[slot]->link.get(); });
     reroute();
     listening_.place_all();
     return true;
@@ -357,9 +368,10 @@ void cluster_router::reroute() noexcept {
     operation_list homeless;
     for (auto at = nodes_.begin(); at != nodes_.end();) {
         auto& one = *at->second;
-        bool const stays = one.mapped || is_parting(one) || home().now() < one.asked_until;
+        bool const stays = one.mapped || is_parting(one) || home().now() < one.asked_until || listening_.uses_second(*one.link);
         if (!stays) {
             if (one.asked) lose_track();  // a seed that is no master comes and goes with every map
+            migrations_.forget(*one.link);
             listening_.forget(*one.link);
             one.link->retire(homeless, "the node has no slots any more");
             one.link->add_to(gone_);

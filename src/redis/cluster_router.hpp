@@ -5,12 +5,13 @@
 // The map comes from CLUSTER SLOTS, of any node that answers; it is refreshed when something shows that it is old (MOVED, a lost or
 // silent node, a shard channel given up), one refresh at a time, and repeated with jitter while a node with requests is out of
 // reach. When the map changes, requests that wait for a lost master go to its successor. ASK is followed for one request
-// only. Nothing here depends on which kind of change it is: failover, resharding and new nodes look alike. A node that lost its last
-// slot still answers what it was sent, for a moment.
+// only, and tells those who listen in that slot (slot_migrations.hpp). Nothing here depends on which kind of change it is: failover,
+// resharding and new nodes look alike. A node that lost its last slot still answers what it was sent, for a moment.
 
 #include "redis/await.hpp"
 #include "redis/connection.hpp"
 #include "redis/slot.hpp"
+#include "redis/slot_migrations.hpp"
 #include "redis/subscriptions.hpp"
 
 #include <array>
@@ -24,7 +25,9 @@ namespace lockstep::redis {
 
 class cluster_router final : public router, connection::events, subscriptions::placer {
 public:
-    cluster_router(std::shared_ptr<reactor> home, connection_settings settings, handshake greeting, std::vector<endpoint> seeds);
+    /// `prefix`: of the channels on which clients tell each other that a slot migrates; empty: they don't.
+    cluster_router(std::shared_ptr<reactor> home, connection_settings settings, handshake greeting, std::vector<endpoint> seeds,
+                   std::string prefix = {});
     ~cluster_router() override;
 
     void submit(operation& request) noexcept override;
@@ -77,13 +80,17 @@ private:
         listening_.pushed(at, push);
     }
     void refused(connection& at, errc reason, std::string_view why) noexcept override { listening_.refused(at, reason, why); }
-    bool wanted(connection& at) noexcept override { return listening_.uses(at); }
+    bool wanted(connection& at) noexcept override { return listening_.uses(at) || listening_.uses_second(at); }
     bool reconsider(connection& from, operation& request, std::string_view refusal) noexcept override {
         return router::reconsider(from, request, refusal);
     }
     // subscriptions::placer
     connection* place(channel_kind kind, std::string_view channel, connection* now) noexcept override;
     bool misplaced(connection& at, judgement const& why) noexcept override;
+    connection* second_place(std::string_view channel) noexcept override { return migrations_.second_place(channel); }
+    void second_refused(std::string_view channel) noexcept override { migrations_.second_refused(channel); }
+    void begins(std::string_view channel) override { migrations_.begins(channel); }
+    void ends(std::string_view channel) noexcept override { migrations_.ends(channel); }
 
     connection_settings settings_;
     handshake greeting_;
@@ -95,6 +102,7 @@ private:
     std::shared_ptr<state> state_;
     std::optional<std::pair<errc, std::string>> refusal_;  // why no node lets us in
     subscriptions listening_;
+    slot_migrations migrations_;
 };
 
 }  // namespace lockstep::redis

@@ -70,12 +70,13 @@ private:
 subscriptions::subscriptions(reactor& home, placer& owner) noexcept : home_(home), placer_(owner) {}
 subscriptions::~subscriptions() = default;
 
-void subscriptions::subscribe(connection& at, channel_kind kind, std::vector<std::string> channels, bool first) {
+void subscriptions::subscribe(connection& at, channel_kind kind, std::vector<std::string> channels, bool first, bool asking) {
     constexpr std::size_t most = 1000;
     for (std::size_t begin = 0; begin < channels.size(); begin += most) {
         auto const end = std::min(channels.size(), begin + most);
         std::vector<std::string> part{channels.begin() + static_cast<std::ptrdiff_t>(begin), channels.begin() + static_cast<std::ptrdiff_t>(end)};
         auto& sent = *calls_.emplace_back(std::make_unique<call>(*this, at, kind, std::move(part), true));
+        sent.asking = asking;
         if (first) {
             at.submit_first(sent);
         } else {
@@ -84,11 +85,14 @@ void subscriptions::subscribe(connection& at, channel_kind kind, std::vector<std
     }
 }
 
-void subscriptions::unsubscribe(connection& at, channel_kind kind, std::string const& channel) {
-    at.submit(*calls_.emplace_back(std::make_unique<call>(*this, at, kind, std::vector{channel}, false)));
+void subscriptions::unsubscribe(connection& at, channel_kind kind, std::string const& channel, bool asking) {
+    auto& sent = *calls_.emplace_back(std::make_unique<call>(*this, at, kind, std::vector{channel}, false));
+    sent.asking = asking;
+    at.submit(sent);
 }
 
 void subscriptions::add(channel_kind kind, std::string const& channel, listener& who) {
+    if (kind == channel_kind::shard && channels_.find(key_view{kind, channel}) == channels_.end()) placer_.begins(channel);
     auto const [found, fresh] = channels_.try_emplace({kind, channel});
     auto& one = found->second;
     one.listeners.push_back(&who);
@@ -99,6 +103,7 @@ void subscriptions::add(channel_kind kind, std::string const& channel, listener&
     one.at->open();
     if (auto const reason = one.at->refusal()) return who.refused(*reason, one.at->last_trouble());
     if (one.at->ready()) subscribe(*one.at, kind, {channel}, false);  // otherwise connected() will
+    if (kind == channel_kind::shard) place_second(channel, one);
 }
 
 void subscriptions::remove(channel_kind kind, std::string const& channel, listener& who) noexcept {
@@ -108,8 +113,11 @@ void subscriptions::remove(channel_kind kind, std::string const& channel, listen
     std::erase(found->second.listeners, &who);
     if (!found->second.listeners.empty()) return;
     auto* const at = found->second.at;
+    auto* const second = found->second.second;
     channels_.erase(found);
     if (at != nullptr && at->ready()) unsubscribe(*at, kind, channel);
+    if (second != nullptr && second->ready()) unsubscribe(*second, kind, channel, true);
+    if (kind == channel_kind::shard) placer_.ends(channel);
 }
 
 template <class F>
@@ -144,6 +152,10 @@ bool subscriptions::has_homeless() const noexcept {
     return std::any_of(channels_.begin(), channels_.end(), [](auto const& one) { return one.second.at == nullptr; });
 }
 
+bool subscriptions::uses_second(connection const& at) const noexcept {
+    return std::any_of(channels_.begin(), channels_.end(), [&](auto const& one) { return one.second.second == &at; });
+}
+
 bool subscriptions::uses(connection const& at) const noexcept {
     return std::any_of(channels_.begin(), channels_.end(), [&](auto const& one) { return one.second.at == &at; });
 }
@@ -151,14 +163,19 @@ bool subscriptions::uses(connection const& at) const noexcept {
 void subscriptions::connected(connection& at) noexcept {
     // What could not be sent before is out of date: it would come after the calls below and undo them.
     std::erase_if(calls_, [&](auto const& one) { return one->is_at(at); });
+    subscribe_all(at, false);
+    subscribe_all(at, true);
+}
+
+void subscriptions::subscribe_all(connection& at, bool second) {
     for (auto const kind : {channel_kind::shard, channel_kind::pattern, channel_kind::plain}) {
         std::map<std::uint16_t, std::vector<std::string>> together;  // shard channels of one call must share a slot
         for (auto& [which, one] : channels_) {
-            if (which.first != kind || one.at != &at) continue;
+            if (which.first != kind || (second ? one.second : one.at) != &at) continue;
             auto const group = kind == channel_kind::shard ? key_slot(which.second) : std::uint16_t{0};
             together[group].push_back(which.second);
         }
-        for (auto& [group, channels] : together) subscribe(at, kind, std::move(channels), true);
+        for (auto& [group, channels] : together) subscribe(at, kind, std::move(channels), true, second);
     }
 }
 
@@ -166,7 +183,23 @@ void subscriptions::disconnected(connection& at) noexcept {
     auto const lost = those([&](entry const& one) { return one.at == &at && one.confirmed; });
     for (auto const& which : lost) channels_.find(which)->second.confirmed = false;
     tell(lost, [](listener& who) { who.interrupted(); });
+    // Whether the slot still migrates is found out by those who look.
+    auto const missed = drop_seconds(at);
+    tell(missed, [](listener& who) { who.interrupted(); });
+    tell(missed, [](listener& who) { who.subscribed(); });
 }
+
+std::vector<subscriptions::key> subscriptions::drop_seconds(connection const& at) noexcept {
+    auto dropped = those([&](entry const& one) { return one.second == &at; });
+    for (auto const& which : dropped) {
+        auto& one = channels_.find(which)->second;
+        one.second = nullptr;
+        one.second_confirmed = false;
+    }
+    return dropped;
+}
+
+void subscriptions::forget_second(connection& at) noexcept { drop_seconds(at); }
 
 void subscriptions::forget(connection& at) noexcept {
     disconnected(at);
@@ -179,16 +212,38 @@ void subscriptions::place_all() noexcept {
     std::vector<key> moved;
     for (auto& [which, one] : channels_) {
         auto* const at = placer_.place(which.first, which.second, one.at);
-        if (at == one.at || at == nullptr) continue;
-        one.at = at;
-        if (std::exchange(one.confirmed, false)) moved.push_back(which);
-        at->open();
-        if (at->ready()) subscribe(*at, which.first, {which.second}, false);
+        if (at != one.at && at != nullptr) {
+            one.at = at;
+            if (one.second == at) one.second = nullptr;
+            if (std::exchange(one.confirmed, false)) moved.push_back(which);
+            at->open();
+            if (at->ready()) subscribe(*at, which.first, {which.second}, false);
+        }
+        if (which.first == channel_kind::shard) place_second(which.second, one);
     }
     tell(moved, [](listener& who) { who.interrupted(); });
 }
 
+void subscriptions::place_second(std::string const& channel, entry& one) noexcept {
+    auto* at = placer_.second_place(channel);
+    if (at == one.at) at = nullptr;
+    if (at == one.second) return;
+    auto* const before = std::exchange(one.second, at);
+    one.second_confirmed = false;
+    if (before != nullptr && before->ready()) unsubscribe(*before, channel_kind::shard, channel, true);
+    if (at == nullptr) return;
+    at->open();
+    if (at->ready()) subscribe(*at, channel_kind::shard, {channel}, false, true);
+}
+
+void subscriptions::place_seconds(std::uint16_t slot) noexcept {
+    for (auto& [which, one] : channels_) {
+        if (which.first == channel_kind::shard && key_slot(which.second) == slot) place_second(which.second, one);
+    }
+}
+
 void subscriptions::refused(connection& at, errc reason, std::string_view why) noexcept {
+    drop_seconds(at);
     auto const all = those([&](entry const& one) { return one.at == &at; });
     tell(all, [&](listener& who) { who.refused(reason, why); });
 }
@@ -201,10 +256,20 @@ void subscriptions::refuse_all(errc reason, std::string_view why) noexcept {
 
 void subscriptions::call_refused(connection& at, channel_kind kind, std::vector<std::string> const& channels, std::string const& why) noexcept {
     std::vector<key> which;
+    std::vector<key> seconds;
     for (auto const& channel : channels) {
         auto const found = channels_.find(key_view{kind, channel});
-        if (found != channels_.end() && found->second.at == &at) which.push_back(found->first);
+        if (found == channels_.end()) continue;
+        if (found->second.at == &at) which.push_back(found->first);
+        if (found->second.second != &at) continue;
+        found->second.second = nullptr;
+        found->second.second_confirmed = false;
+        placer_.second_refused(channel);
+        seconds.push_back(found->first);
     }
+    // Not there, or not any more. Whoever listens looks; and will again when it hears that the slot migrates.
+    tell(seconds, [](listener& who) { who.subscribed(); });
+    if (which.empty()) return;
     auto const judged = judge(why);
     switch (judged.what) {
         case verdict::moved:
@@ -248,8 +313,10 @@ void subscriptions::confirm(connection& at, channel_kind kind, std::string_view 
     key_view const which{kind, channel};
     auto const found = channels_.find(which);
     // It may be that we gave it up and took it up again since: then this confirms what an UNSUBSCRIBE is about to end.
-    if (found == channels_.end() || found->second.at != &at || is_leaving(at, kind, channel)) return;
-    if (std::exchange(found->second.confirmed, true)) return;
+    if (found == channels_.end() || is_leaving(at, kind, channel)) return;
+    auto& one = found->second;
+    if (one.at != &at && one.second != &at) return;
+    if (std::exchange(one.at == &at ? one.confirmed : one.second_confirmed, true)) return;
     tell(which, [](listener& who) { who.subscribed(); });
 }
 
@@ -261,14 +328,19 @@ void subscriptions::given_up(connection& at, std::string_view channel) noexcept 
     key const which{channel_kind::shard, channel};
     auto const found = channels_.find(which);
     // It may be that we gave it up ourselves, and took it up again since.
-    if (found == channels_.end() || found->second.at != &at || is_leaving(at, channel_kind::shard, channel)) return;
+    if (found == channels_.end() || is_leaving(at, channel_kind::shard, channel)) return;
+    if (found->second.second == &at) {  // some servers do that when the slot becomes theirs
+        found->second.second_confirmed = false;
+        return subscribe(at, channel_kind::shard, {std::string{channel}}, false, true);
+    }
+    if (found->second.at != &at) return;
     if (std::exchange(found->second.confirmed, false)) tell(which, [](listener& who) { who.interrupted(); });
     displace(at, {which}, {}, "the server gave the channel up");
 }
 
 void subscriptions::deliver(connection& at, key_view which, std::string_view channel, std::string_view payload) noexcept {
     auto const found = channels_.find(which);
-    if (found == channels_.end() || found->second.at != &at) return;  // it comes by another connection too
+    if (found == channels_.end() || (found->second.at != &at && found->second.second != &at)) return;  // it comes by another connection too
     tell(which, [&](listener& who) { who.message(channel, payload); });
 }
 

@@ -4,7 +4,8 @@
 //
 // Each channel is subscribed once however many listeners it has. After a reconnect everything is subscribed again before anything else
 // is sent, and listeners hear of it: messages may have been missed between `interrupted` and `subscribed`. A shard channel
-// that the server gives up because its slot moved is placed anew. All calls in turns.
+// that the server gives up because its slot moved is placed anew. While its slot is between two nodes it is subscribed at both: messages
+// are published where the keys are. All calls in turns.
 
 #include "redis/connection.hpp"
 #include "redis/verdict.hpp"
@@ -40,6 +41,13 @@ public:
         virtual connection* place(channel_kind kind, std::string_view channel, connection* now) noexcept = 0;
         /// Shard channels are not at home at `at`, which said `why` (MOVED, or nothing). False: nobody knows another place.
         virtual bool misplaced(connection& at, judgement const& why) noexcept = 0;
+        /// Where else messages of this shard channel come from, because its slot migrates there; null: nowhere.
+        virtual connection* second_place(std::string_view) noexcept { return nullptr; }
+        /// It was not subscribed there.
+        virtual void second_refused(std::string_view) noexcept {}
+        /// A shard channel is about to be subscribed, or is no longer.
+        virtual void begins(std::string_view) {}
+        virtual void ends(std::string_view) noexcept {}
 
     protected:
         ~placer() = default;
@@ -53,6 +61,8 @@ public:
     bool empty() const noexcept { return channels_.empty(); }
     /// Does any channel belong to this connection?
     bool uses(connection const& at) const noexcept;
+    /// Is it the second place of any?
+    bool uses_second(connection const& at) const noexcept;
     /// Does any channel belong nowhere at the moment?
     bool has_homeless() const noexcept;
 
@@ -65,6 +75,10 @@ public:
     void refused(connection& at, errc reason, std::string_view why) noexcept;
     /// The placer may answer differently now: places what has no place or another one.
     void place_all() noexcept;
+    /// The same for second places in this slot.
+    void place_seconds(std::uint16_t slot) noexcept;
+    /// This connection is no second place any more.
+    void forget_second(connection& at) noexcept;
     void refuse_all(errc reason, std::string_view why) noexcept;
 
 private:
@@ -72,6 +86,8 @@ private:
     struct entry {
         connection* at = nullptr;
         bool confirmed = false;
+        bool second_confirmed = false;
+        connection* second = nullptr;  // the slot's target, while it migrates
         std::vector<listener*> listeners;
     };
     using key = std::pair<channel_kind, std::string>;
@@ -81,8 +97,11 @@ private:
         bool operator()(key_view const& left, key_view const& right) const noexcept { return left < right; }
     };
 
-    void subscribe(connection& at, channel_kind kind, std::vector<std::string> channels, bool first);
-    void unsubscribe(connection& at, channel_kind kind, std::string const& channel);
+    void subscribe(connection& at, channel_kind kind, std::vector<std::string> channels, bool first, bool asking = false);
+    void unsubscribe(connection& at, channel_kind kind, std::string const& channel, bool asking = false);
+    void subscribe_all(connection& at, bool second);
+    void place_second(std::string const& channel, entry& one) noexcept;
+    std::vector<key> drop_seconds(connection const& at) noexcept;
     void call_refused(connection& at, channel_kind kind, std::vector<std::string> const& channels, std::string const& why) noexcept;
     void displace(connection& at, std::vector<key> const& which, judgement const& why, std::string_view text) noexcept;
     void put(std::vector<key> const& which, connection* at) noexcept;

@@ -42,7 +42,6 @@ end
 --#include queue
 --#include next_in_line
 --#include election_state
-trust()
 local answer = {'gone', now}
 if owner == hold then
     if state == 'held' then note_end(ends > now and why or 'lost') end

@@ -46,7 +46,6 @@ end
 --#include queue
 --#include next_in_line
 --#include lock_pass_on
-trust()
 local answer = {'gone', now}
 if owner == hold then
     answer, owner = {'released', now, '', 0}, nil

@@ -69,7 +69,6 @@ end
 --#include pool_holds
 --#include pool_settle
 --#include pool_pass_on
-trust()
 local answer = {'gone', now}
 if mine then
     if ARGV[4] and mine.mode == 'c' and mine.state == 'held' then count = count + ARGV[4] end

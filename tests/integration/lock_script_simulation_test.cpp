@@ -59,9 +59,9 @@ public:
         } else if (answer.word == "released") {
             if (mine) owner_.reset();
             forget(hold);  // it may have been offered only
-        } else if (answer.word == "cancelled" || answer.word == "gone") {
-            forget(hold);
-            if (mine && answer.word == "gone" && !over_) complain(hold + " lost a lease that had not ended");
+        } else if (answer.word == "cancelled" || answer.word == "gone" || answer.word == "not held") {
+            if (answer.word != "not held") forget(hold);
+            if (mine && answer.word != "cancelled" && !over_) complain(hold + " lost a lease that had not ended");
         } else if (answer.word == "late") {
             ++late;
         } else if (answer.word != "busy") {
@@ -93,7 +93,9 @@ private:
     }
     lock_answer claim(string const& hold) override { return lock_.claim(hold); }
     lock_answer renew(string const& hold, std::int64_t length, std::int64_t number) override {
-        return lock_.renew(hold, length, number);
+        auto answer = lock_.renew(hold, length, number);
+        if (answer.word == "gone") answer.word = "not held";
+        return answer;
     }
     [[nodiscard]] bool is_exclusive() const override { return true; }
     lock_answer release(string const& hold) override { return lock_.release(hold); }

@@ -82,10 +82,10 @@ public:
         } else if (answer.word == "released") {
             holds_.erase(hold);
             forget(hold);  // it may have been offered only
-        } else if (answer.word == "cancelled" || answer.word == "gone") {
+        } else if (answer.word == "cancelled" || answer.word == "gone" || answer.word == "not held") {
             if (mine && !found->second.over) complain(hold + " lost a lease that had not ended");
             holds_.erase(hold);
-            forget(hold);
+            if (answer.word != "not held") forget(hold);
         } else if (answer.word.starts_with("LOCKSTEP_ARGUMENT")) {
             if (!wants_too_much(hold)) complain(hold + ": " + answer.word);
             if (std::ranges::find(waiting_, hold) != waiting_.end())
@@ -232,14 +232,16 @@ private:
     }
     pool_answer claim(string const& hold) override { return pool_.claim(hold); }
     pool_answer renew(string const& hold, std::int64_t length, std::int64_t number) override {
-        return pool_.renew(hold, length, number);
+        auto answer = pool_.renew(hold, length, number);
+        if (answer.word == "gone") answer.word = "not held";
+        return answer;
     }
     pool_answer release(string const& hold) override { return pool_.release(hold); }
     string residue() override { return pool_.residue(); }
 
     void tell(string const& hold, pool_answer const& answer) override {
         // What a command offers comes before what it takes, and after what it gives back.
-        bool const gives = answer.word == "released" || answer.word == "cancelled" || answer.word == "gone";
+        bool const gives = answer.word == "released" || answer.word == "cancelled" || answer.word == "gone" || answer.word == "not held";
         if (gives) judge_.see(hold, answer);
         if (!answer.short_way) see_offers(answer.word == "granted" ? hold : "");
         if (!gives) judge_.see(hold, answer);

@@ -106,7 +106,7 @@ protected:
     // The commands, each for one hold.
     virtual command asking(std::string const& hold, std::int64_t deadline, std::int64_t waiters) = 0;
     virtual script_answer claim(std::string const& hold) = 0;
-    virtual script_answer renew(std::string const& hold, std::int64_t length, std::int64_t number) = 0;
+    virtual script_answer renew(std::string const& hold, std::int64_t length, std::int64_t number) = 0;  // "not held" for gone: it may wait
     virtual bool is_exclusive() const { return false; }  // one that is held excludes all others
     virtual script_answer release(std::string const& hold) = 0;
     virtual std::string residue() = 0;
@@ -164,7 +164,7 @@ private:
         tell(hold, answer);
         if (fate < 14) return {};
         bool const refused = answer.word.starts_with("LOCKSTEP");
-        if (answer.word == "gone" || answer.word == "busy" || answer.word == "late" || refused) from.holds.erase(hold);
+        if (answer.word == "gone" || answer.word == "not held" || answer.word == "busy" || answer.word == "late" || refused) from.holds.erase(hold);
         return answer;
     }
 
@@ -231,7 +231,7 @@ private:
         if (one_in(2)) return ghosts_.emplace_back(hold, run), prolong(who, hold);  // no answer came in time: another is sent
         auto const answer = send(who, hold, run);
         if (answer && answer->word == "renewed") beliefs_.holds_until(hold, answer->now + answer->left);
-        if (answer && answer->word == "gone") beliefs_.has_ended(hold);
+        if (answer && answer->word == "not held") beliefs_.has_ended(hold);
     }
 
     void believes(std::string const& hold, script_answer const& granted) {

@@ -120,7 +120,9 @@ public:
         EXPECT_EQ(usual.said.offered_to, whole.said.offered_to) << line;
         EXPECT_EQ(usual.said.position, whole.said.position) << line;
         EXPECT_EQ(usual.said.place_is_new, whole.said.place_is_new) << line;
-        if (!usual.said.short_way || usual.said.word == "granted") EXPECT_LE(usual.said.left, whole.said.left) << line;
+        if (!usual.said.short_way || usual.said.word == "granted") {
+            EXPECT_LE(usual.said.left, whole.said.left) << line;
+        }
         EXPECT_EQ(usual.told, whole.told) << line;
         EXPECT_EQ(is_pool ? of_pool(usual.left) : of_lock(usual.left), is_pool ? of_pool(whole.left) : of_lock(whole.left)) << line;
         EXPECT_NEAR(static_cast<double>(usual.expires), static_cast<double>(whole.expires), 5'000) << line;

@@ -143,7 +143,9 @@ TEST_P(job_clock_steps, nothing_is_lost_or_late_of_what_waits_runs_and_is_put_of
     EXPECT_FALSE(jobs.wait(far.id, 100ms));
     // A clock that jumps forward ends a lease early, unless its holder renews it first; then the job is run twice, and completed once.
     auto const is_set_back = GetParam() < 0;
-    if (is_set_back) EXPECT_FALSE(jobs.wait(lasting.id, 300ms));
+    if (is_set_back) {
+        EXPECT_FALSE(jobs.wait(lasting.id, 300ms));
+    }
     running.write_line("go on");
     auto const end = jobs.wait(lasting.id, 20s);
     ASSERT_TRUE(end);

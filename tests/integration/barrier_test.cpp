@@ -106,7 +106,11 @@ TEST_P(barrier_contract, is_broken_by_a_completion_function_that_throws) {
 TEST_P(barrier_contract, is_broken_for_all_by_one_whose_time_is_over) {
     begun other{as_true(of_b.async_arrive_and_wait())};
     ASSERT_TRUE(have_arrived(1));
-    EXPECT_FALSE(meet_for(a, of_a, 50ms));
+    // On a busy machine its time may be over before it has arrived, which breaks nothing.
+    EXPECT_TRUE(eventually([&] {
+        EXPECT_FALSE(meet_for(a, of_a, 50ms));
+        return other.done();
+    }));
     EXPECT_EQ(ending_of([&] { other.get(); }).reason, errc::broken_barrier);
     EXPECT_EQ(arrived(), "0") << "nothing is left of it";
     barrier impatient{a, "name", 3, {.wait_limit = 50ms}};

@@ -190,7 +190,9 @@ TEST_P(cluster_migration, whose_target_breaks_its_connections_wakes_those_who_wa
 // ---- order
 
 class cluster_migration_order : public testing::TestWithParam<kind> {};
-INSTANTIATE_TEST_SUITE_P(of, cluster_migration_order, testing::Values(kind::mutex, kind::permits), kind_name);
+// Not of permits: one that wants more than is free is looked for at the target (PUBSUB NUMSUB) by each call, and loses its place if it has
+// not subscribed there yet.
+INSTANTIATE_TEST_SUITE_P(of, cluster_migration_order, testing::Values(kind::mutex, kind::writer), kind_name);
 
 TEST_P(cluster_migration_order, lets_no_newcomer_pass) {
     moving_slot moving;

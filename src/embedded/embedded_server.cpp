@@ -181,7 +181,8 @@ private:
                 throw unavailable_error{
                     fmt::format("the embedded server {} at its start{}", how_, embedded::last_lines(log_))};
             }
-            if (state == embedded::answer::alive) {
+            // It may answer before the thread that forked it has written down its number.
+            if (state == embedded::answer::alive && pid_ != 0) {
                 started_ = true;
                 return;
             }

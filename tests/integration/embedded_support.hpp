@@ -47,7 +47,9 @@ inline std::optional<std::string> ask(std::string const& url, std::string const&
 inline std::set<std::string> open_files(pid_t pid) {
     std::set<std::string> targets;
     for (auto const& entry : fs::directory_iterator{"/proc/" + std::to_string(pid) + "/fd"}) {
-        targets.insert(fs::read_symlink(entry.path()).string());
+        std::error_code closed;  // meanwhile
+        auto const target = fs::read_symlink(entry.path(), closed);
+        if (!closed) targets.insert(target.string());
     }
     return targets;
 }

@@ -4,6 +4,7 @@
 #include "cli/options.hpp"
 
 #include "observe/acl.hpp"
+#include "redis/url.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ server_facts look(context const& all) {
 
 exit_code show_rules(context const& all, acl_options const& how) {
     auto const facts = how.offline ? server_facts{.cluster = how.cluster} : look(all);
-    auto rules = observe::acl_rules({.prefix = all.connection.prefix, .cluster = facts.cluster, .looks = how.monitor});
+    auto rules = observe::acl_rules({.prefix = redis::locate(all.connection).prefix, .cluster = facts.cluster, .looks = how.monitor});
     if (all.json) {
         boost::json::array words;
         for (auto const& one : rules) words.push_back(boost::json::string{one});

@@ -36,7 +36,9 @@ boost::json::object as_json(standing const& one) { return {{"member", one.member
 exit_code top(context const& all, board_words const& what) {
     auto by = all.connect();
     table shown{{{"RANK", align::right}, {"SCORE", align::right}, {"MEMBER", align::left, true}}};
-    for (auto const& one : what.at(by).top(what.count, what.skip)) {
+    auto const best = what.at(by).top(what.count, what.skip);
+    if (best.empty()) throw not_found{fmt::format("nothing is on the board {}{}", printable(what.name), what.skip == 0 ? "" : " behind those that were skipped")};
+    for (auto const& one : best) {
         if (all.json) {
             all.print_json(as_json(one));
         } else {
@@ -50,12 +52,13 @@ exit_code top(context const& all, board_words const& what) {
 exit_code rank(context const& all, board_words const& what) {
     auto by = all.connect();
     auto const found = what.at(by).find(what.member);
+    if (!found) throw not_found{fmt::format("{} is not on the board {}", printable(what.member), printable(what.name))};
     if (all.json) {
-        all.print_json(found ? as_json(*found) : boost::json::object{{"member", what.member}, {"rank", nullptr}});
-    } else if (found) {
+        all.print_json(as_json(*found));
+    } else {
         all.print(fmt::format("{}\n", found->rank));
     }
-    return found ? exit_code::ok : exit_code::no;
+    return exit_code::ok;
 }
 
 exit_code add_score(context const& all, board_words const& what) {
@@ -120,8 +123,9 @@ void add_board(CLI::App& command, context& all) {
     auto* const removing = add("remove", "take a member off the board; returns 1 if it was not on it", [what, &all] {
         auto by = all.connect();
         bool const was = what->at(by).remove(what->member);
-        if (all.json) all.print_json(boost::json::object{{"member", what->member}, {"removed", was}});
-        return was ? exit_code::ok : exit_code::no;
+        if (!was) throw not_found{fmt::format("{} is not on the board {}", printable(what->member), printable(what->name))};
+        if (all.json) all.print_json(boost::json::object{{"member", what->member}, {"removed", true}});
+        return exit_code::ok;
     });
     add_member(*removing);
     add_retention(*removing);

@@ -53,12 +53,14 @@ void add_breaker(CLI::App& command, context& all) {
     auto* const opening = add("open", "refuse all calls until it is closed by hand", [what, &all] {
         auto by = all.connect();
         breaker_at(by, what->name).open(what->ttl);
+        if (all.json) all.print_json(boost::json::object{{"name", what->name}, {"state", "open"}});
         return exit_code::ok;
     });
     add_duration(*opening, "--ttl", what->ttl, "probes may go after so long, and close it");
     add("close", "let all calls pass, with no counts, whatever was before", [what, &all] {
         auto by = all.connect();
         breaker_at(by, what->name).close();
+        if (all.json) all.print_json(boost::json::object{{"name", what->name}, {"state", "closed"}});
         return exit_code::ok;
     });
 }

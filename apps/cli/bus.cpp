@@ -83,7 +83,7 @@ void add_subscribe(CLI::App& command, context& all) {
     auto const what = std::make_shared<bus_words>();
     declare(command, *what);
     command.add_flag("--pattern", what->pattern, "CHANNEL is a pattern, with * and ?; what is printed begins with the channel");
-    command.add_option("--most", what->most, "end after so many")->type_name("N")->check(CLI::PositiveNumber);
+    command.add_option("--most", what->most, "end after so many")->type_name("N")->check(number_within(1, 1'000'000'000));
     command.callback([what, &all] { all.action = [what, &all] { return listen(all, *what); }; });
 }
 

@@ -22,7 +22,7 @@ std::span<sub_command const> sub_commands() {
         sub_command{leaders, "elect", "run a command while being the leader", add_elect, true},
         sub_command{leaders, "leader", "show the current leader", add_leader},
         sub_command{leaders, "observe", "print changes of leadership as they happen", add_observe},
-        sub_command{messages, "queue", "queues: push, pop, count, dead", add_queue},
+        sub_command{messages, "queue", "queues: push, pop, count, pause, resume, dead", add_queue},
         sub_command{messages, "jobs", "jobs: ls, show, enqueue, retry, cancel, move, stats, schedule, crons", add_jobs},
         sub_command{messages, "worker", "run jobs with programs", add_worker},
         sub_command{messages, "publish", "send a message to all current subscribers", add_publish},

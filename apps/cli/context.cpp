@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <system_error>
 
 namespace lockstep::cli {
@@ -26,6 +28,12 @@ std::string how_to_reach(context const& all) {
     if (!all.connection.url.empty()) return "is that server running, and is --redis right?";
     if (set != nullptr) return fmt::format("is that server running? {} says where it is, and --redis URL overrides that", set);
     return "no URL is set, so this user's embedded server is used: `lockstep server status` shows it; `--redis URL` takes another";
+}
+
+std::string prefix_of(context const& all) {
+    auto const* const set = std::getenv("LOCKSTEP_PREFIX");
+    if (!all.connection.prefix.empty()) return all.connection.prefix;
+    return set != nullptr && *set != '\0' ? set : "lockstep";
 }
 
 verdict judge(context const& all, error const& problem) {
@@ -50,6 +58,9 @@ verdict judge(context const& all, error const& problem) {
         case errc::server: {
             auto const prefix = static_cast<server_error const&>(problem).prefix();
             if (prefix == "NOPERM") return {exit_code::denied, "no_permission", "`lockstep acl` prints the rules that a user needs"};
+            if (prefix == "WRONGTYPE") {
+                return {exit_code::server, "server", fmt::format("the key of that name, {}:{{NAME}}:KIND, holds something that is not Lockstep's: `redis-cli TYPE KEY` shows what", prefix_of(all))};
+            }
             return {exit_code::server, "server", prefix == "LOCKSTEP_FORMAT" ? "all who use a name must say the same options, and be of versions that know its form" : ""};
         }
         default: return {exit_code::internal, "internal", {}};
@@ -67,9 +78,37 @@ void make_text(boost::json::value& value) {
     }
 }
 
+/// Boost writes 3 as 3E0. That is JSON, and nothing that a person or a shell wants to read.
+std::string number_text(double number) { return std::isfinite(number) ? fmt::format("{}", number == std::floor(number) && std::abs(number) < 1e15 ? std::floor(number) : number) : "null"; }
+
+void write_json(std::string& to, boost::json::value const& value) {
+    if (auto const* const list = value.if_array()) {
+        to += '[';
+        for (auto const& one : *list) {
+            if (&one != list->begin()) to += ',';
+            write_json(to, one);
+        }
+        to += ']';
+    } else if (auto const* const fields = value.if_object()) {
+        to += '{';
+        for (auto const& [key, one] : *fields) {
+            if (to.back() != '{') to += ',';
+            to += boost::json::serialize(boost::json::string{key}) + ':';
+            write_json(to, one);
+        }
+        to += '}';
+    } else if (auto const* const number = value.if_double()) {
+        to += number_text(*number);
+    } else {
+        to += boost::json::serialize(value);
+    }
+}
+
 std::string as_text(boost::json::value value) {
     make_text(value);
-    return boost::json::serialize(value);
+    std::string text;
+    write_json(text, value);
+    return text;
 }
 
 }  // namespace
@@ -113,7 +152,7 @@ exit_code explain(context const& all, std::exception_ptr problem) {
     } catch (output_closed const&) {
         return exit_code::ok;
     } catch (failure const& one) {
-        return say({one.code, one.code == exit_code::usage ? "usage" : "failed", one.hint}, one.message);
+        return say({one.code, one.word, one.hint}, one.message);
     } catch (error const& one) {
         return say(judge(all, one), printable(one.what()));
     } catch (std::system_error const& one) {

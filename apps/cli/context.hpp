@@ -55,12 +55,18 @@ struct output_closed {};
 
 /// A failure of the command itself, with what to do next.
 struct failure : std::exception {
-    failure(exit_code code_is, std::string what_was, std::string do_next = {})
-        : code(code_is), message(std::move(what_was)), hint(std::move(do_next)) {}
+    failure(exit_code code_is, std::string what_was, std::string do_next = {}, char const* for_machines = "failed")
+        : code(code_is), message(std::move(what_was)), hint(std::move(do_next)), word(code_is == exit_code::usage ? "usage" : for_machines) {}
     char const* what() const noexcept override { return message.c_str(); }
     exit_code code;
     std::string message;
     std::string hint;
+    char const* word;  ///< `error` of the object that --json prints
+};
+
+/// What was asked for is not there. As with grep that is no error, and returns 1.
+struct not_found : failure {
+    explicit not_found(std::string what_is, std::string do_next = {}) : failure(exit_code::no, std::move(what_is), std::move(do_next), "not_found") {}
 };
 
 /// Says what was wrong and what to do next, on standard error; returns the code that belongs to it.

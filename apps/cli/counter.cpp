@@ -2,9 +2,11 @@
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
-#include "common/json.hpp"
 
 #include <lockstep/atomic_counter.hpp>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
 
 #include <memory>
 
@@ -22,7 +24,7 @@ struct counter_words {
 
 exit_code tell(context const& all, std::string const& name, std::int64_t number) {
     if (all.json) {
-        all.print_json(boost::json::object{{"name", name}, {"number", apps::as_json(number)}});
+        all.print_json(boost::json::object{{"name", name}, {"number", std::to_string(number)}});
     } else {
         all.print(std::to_string(number) + "\n");
     }
@@ -39,7 +41,8 @@ exit_code set(context const& all, counter_words const& what) {
     } else {
         before = it.set(what.number);
     }
-    if (all.json) all.print_json(boost::json::object{{"name", what.name}, {"set", made}, {"before", apps::as_json(before)}});
+    if (all.json) all.print_json(boost::json::object{{"name", what.name}, {"set", made}, {"before", std::to_string(before)}});
+    else if (!made) all.note(fmt::format("{} was not set: it is {}", printable(what.name), before));
     return made ? exit_code::ok : exit_code::no;
 }
 

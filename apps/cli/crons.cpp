@@ -6,6 +6,7 @@
 #include "common/job_json.hpp"
 
 #include <boost/json.hpp>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,12 +19,12 @@ namespace {
 
 using system_time = std::chrono::system_clock::time_point;
 
-/// With its date: it may be far away.
+/// With its date, as it may be far away, and its zone: this machine's, which need not be the schedule's.
 std::string show_date(system_time at) {
     auto const seconds = std::chrono::system_clock::to_time_t(at);
     std::tm parts{};
     ::localtime_r(&seconds, &parts);
-    return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+    return fmt::format("{:%Y-%m-%d %H:%M:%S %Z}", parts);
 }
 
 missed_runs policy_of(std::string const& word) {
@@ -53,7 +54,9 @@ exit_code schedule(context const& all, job_words const& what) {
 exit_code list(context const& all, job_words const& what) {
     auto by = all.connect();
     table shown{{{"ID"}, {"TYPE"}, {"EXPRESSION"}, {"ZONE"}, {"NEXT"}, {"LAST"}, {"LAST JOB"}, {"PAYLOAD", align::left, true}}};
-    for (auto const& one : job_client{by, what.name}.crons()) {
+    auto const crons = job_client{by, what.name}.crons();
+    if (crons.empty()) throw not_found{fmt::format("jobs {} have no schedules", printable(what.name))};
+    for (auto const& one : crons) {
         if (all.json) {
             all.print_json(apps::json_of(one));
         } else {
@@ -65,24 +68,52 @@ exit_code list(context const& all, job_words const& what) {
     return exit_code::ok;
 }
 
-exit_code done(job_words const& what, bool is_done, char const* kind) {
-    if (is_done) return exit_code::ok;
-    throw failure{exit_code::no, fmt::format("there is no {}schedule {}", kind, printable(what.id)), "`lockstep jobs crons NAME` shows what there is"};
+constexpr auto const* show_schedules = "`lockstep jobs crons NAME` shows what there is";
+constexpr auto const* show_both = "`lockstep jobs crons NAME` shows the schedules; jobs of a type are meant with --type TYPE";
+
+exit_code done(context const& all, job_words const& what, bool is_done, char const* kind, char const* word, char const* advice) {
+    if (!is_done) throw not_found{fmt::format("there is no {}schedule {}", kind, printable(what.id)), advice};
+    if (all.json) all.print_json(boost::json::object{{"id", what.id}, {word, true}});
+    return exit_code::ok;
 }
 
 exit_code unschedule(context const& all, job_words const& what) {
     auto by = all.connect();
-    return done(what, job_client{by, what.name}.drop_cron(what.id), "");
+    return done(all, what, job_client{by, what.name}.drop_cron(what.id), "", "unscheduled", show_schedules);
+}
+
+/// A schedule, or a type.
+void require_one(job_words const& what) {
+    if (what.id.empty() == what.type.empty()) {
+        throw failure{exit_code::usage, "give the ID of a schedule, or --type TYPE", "with --type no worker begins jobs of that type until it is resumed"};
+    }
 }
 
 exit_code pause(context const& all, job_words const& what) {
+    require_one(what);
     auto by = all.connect();
-    return done(what, job_client{by, what.name}.pause_cron(what.id), "");
+    job_client of{by, what.name};
+    if (what.type.empty()) return done(all, what, of.pause_cron(what.id), "", "paused", show_both);
+    bool const is_changed = of.pause(what.type);
+    auto const found = of.counts(what.type);
+    if (all.json) {
+        all.print_json(boost::json::object{{"type", what.type}, {"paused", true}, {"changed", is_changed}});
+    } else {
+        all.print(fmt::format("{} {}: {} waiting, {} delayed, {} running\n", what.type, is_changed ? "is paused" : "was paused already", found.waiting, found.delayed, found.running));
+        if (found.ever_added == 0) all.note(fmt::format("there has never been a job of type {}", what.type));
+    }
+    return exit_code::ok;
 }
 
 exit_code resume(context const& all, job_words const& what) {
+    require_one(what);
     auto by = all.connect();
-    return done(what, job_client{by, what.name}.resume_cron(what.id), "paused ");
+    job_client of{by, what.name};
+    if (what.type.empty()) return done(all, what, of.resume_cron(what.id), "paused ", "resumed", show_both);
+    bool const is_changed = of.resume(what.type);
+    if (all.json) all.print_json(boost::json::object{{"type", what.type}, {"paused", false}, {"changed", is_changed}});
+    if (is_changed || all.json) return is_changed ? exit_code::ok : exit_code::no;
+    throw failure{exit_code::no, fmt::format("jobs of type {} are not paused", what.type), "`lockstep jobs stats NAME` shows which are"};
 }
 
 }  // namespace
@@ -96,7 +127,7 @@ void job_words::declare_payload(CLI::App& to) {
 }
 
 void job_words::declare_options(CLI::App& to) {
-    to.add_option("--attempts", attempts, "how often it may be tried in all [3]")->type_name("N")->check(number_within(1, 1'000'000));
+    to.add_option("--attempts", attempts, "how often it may be tried in all [20]")->type_name("N")->check(number_within(1, 1'000'000));
     add_duration(to, "--timeout", timeout, "a try that takes longer has failed");
     to.add_option("--key", key, "not while one of its type with this key waits or runs")->type_name("KEY");
     to.add_option("--tags", tags, "words by which `jobs ls --tag` finds it, with spaces between them")->type_name("TAGS");
@@ -137,8 +168,12 @@ void add_cron_actions(CLI::App& command, context& all, std::shared_ptr<job_words
 
     add("crons", "the schedules, with their next and last runs", list);
     with_id(add("unschedule", "forget a schedule; its jobs stay", unschedule));
-    with_id(add("pause", "a schedule makes no jobs until it is resumed", pause));
-    with_id(add("resume", "a schedule that was paused goes on", resume));
+    auto const of_either = [&](CLI::App* to) {
+        to->add_option("ID", what->id, "of a schedule")->type_name("");
+        to->add_option("--type", what->type, "jobs of this type, instead of a schedule")->type_name("TYPE");
+    };
+    of_either(add("pause", "a schedule makes no jobs, or with --type no worker begins jobs of that type, until it is resumed", pause));
+    of_either(add("resume", "a schedule or a type that was paused goes on", resume));
 }
 
 }  // namespace lockstep::cli

@@ -42,6 +42,7 @@ exit_code wait_for_it(context const& all, event_options const& what) {
         } else {
             it.wait(token);
         }
+        if (!set && !all.json) all.note(fmt::format("{} was not set{}", printable(what.name), what.wait.none ? "" : " in time"));
         return answer(all, what, "set", set, {});
     });
 }

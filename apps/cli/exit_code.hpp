@@ -7,7 +7,7 @@ namespace lockstep::cli {
 
 enum class exit_code : int {
     ok = 0,
-    no = 1,               // not obtained, not set, not in time, nothing found; `run -E` chooses another
+    no = 1,               // not obtained, not set, not in time, nothing found (as with grep); `run -E` chooses another
     usage = 64,           // the command line, or a name or a number that is not allowed
     unavailable = 69,     // no server in the time allowed, or its answer is missing
     internal = 70,        // a bug of ours

@@ -17,6 +17,7 @@ command_groups::member::member(command_groups& among, command_line const& what, 
     place_ = among.all_.insert(among.all_.end(), this);
     try {
         group_ = launch(what, nullptr, mask, among.watched_.line());
+        if (among.kills_) ::kill(-group_, SIGKILL);
     } catch (...) {
         among.all_.erase(place_);
         throw;
@@ -64,14 +65,27 @@ void command_groups::pause(std::function<void()> const& meanwhile) {
     for (auto const* const one : all_) ::kill(-one->group_, one->may_go_on_() ? SIGCONT : SIGKILL);
 }
 
-std::size_t command_groups::end() noexcept {
+bool command_groups::lock_in_time() noexcept {
     // Not for ever: one that is just being started may be on a disk that does not answer. The guard kills what is left when we are gone.
     // A std::timed_mutex would do, but g++ 12's ThreadSanitizer does not see when it is locked.
     for (auto const until = std::chrono::steady_clock::now() + 1s; !mutex_.try_lock(); std::this_thread::sleep_for(1ms)) {
-        if (std::chrono::steady_clock::now() > until) return 0;
+        if (std::chrono::steady_clock::now() > until) return false;
     }
+    return true;
+}
+
+std::size_t command_groups::kill_all() noexcept {
+    if (!lock_in_time()) return 0;
+    std::lock_guard const guard{mutex_, std::adopt_lock};
+    kills_ = true;
     for (auto const* const one : all_) ::kill(-one->group_, SIGKILL);
-    return all_.size();  // locked still
+    return all_.size();
+}
+
+void command_groups::end() noexcept {
+    if (!lock_in_time()) return;
+    for (auto const* const one : all_) ::kill(-one->group_, SIGKILL);
+    // Locked still.
 }
 
 }  // namespace lockstep::cli

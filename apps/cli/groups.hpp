@@ -46,13 +46,18 @@ public:
 
     /// Stops them all, calls `meanwhile`, then continues those that may go on and kills the others. None is started or signalled in between.
     void pause(std::function<void()> const& meanwhile);
-    /// Kills them all; none can be started any more, so the process must end. Returns how many there were.
-    std::size_t end() noexcept;
+    /// Kills them all, and at once those that are started from now on. Returns how many there were.
+    std::size_t kill_all() noexcept;
+    /// Kills them all, and lets none be started any more, nor be told to have ended: the process must end.
+    void end() noexcept;
 
 private:
+    bool lock_in_time() noexcept;
+
     guard& watched_;
     std::mutex mutex_;
     std::list<member*> all_;
+    bool kills_ = false;
 };
 
 }  // namespace lockstep::cli

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace lockstep::cli {
@@ -52,7 +53,9 @@ void add(CLI::App& command, context& all, health_report (*look)(client&, health_
     command.callback([=, &all] {
         all.action = [=, &all] {
             auto by = all.connect("lockstep-health");
-            return show_report(all, look(by, how->options()));
+            auto options = how->options();
+            if (!how->within) options.within = std::min<std::chrono::milliseconds>(options.within, all.connection.command_timeout);  // --server-wait
+            return show_report(all, look(by, options));
         };
     });
 }

@@ -24,11 +24,11 @@ style style_of(std::string const& what) {
 exit_code show_history(context const& all, std::string const& name, std::size_t most) {
     auto by = all.connect();
     auto const records = monitor{by}.history(name, most);
+    if (records.empty()) throw not_found{fmt::format("nothing is recorded of {}", printable(name)), how_to_record};
     if (all.json) {
-        all.print_json(apps::as_json(records));
-        return records.empty() ? exit_code::no : exit_code::ok;
+        for (auto const& one : records) all.print_json(apps::as_json(one));
+        return exit_code::ok;
     }
-    if (records.empty()) throw failure{exit_code::no, fmt::format("nothing is recorded of {}", printable(name)), how_to_record};
     table shown{{{"TIME"}, {"WHAT"}, {"WHO", align::left, true}, {"AS"}, {"FENCE", align::right}, {"AFTER", align::right}, {"TRACE", align::left, true}}};
     for (auto const& one : records) {
         auto const after = one.held.count() != 0 ? "held " + show(one.held) : one.waited.count() != 0 ? "waited " + show(one.waited) : "";
@@ -43,13 +43,13 @@ exit_code show_history(context const& all, std::string const& name, std::size_t 
 exit_code check(context const& all, std::string const& name, std::size_t most) {
     auto by = all.connect();
     auto const records = monitor{by}.history(name, most);
+    if (records.empty()) throw not_found{"nothing is recorded, so nothing was checked", how_to_record};
     auto const found = verify(records);
     if (all.json) {
         all.print_json(boost::json::object{{"records", records.size()}, {"violations", apps::as_json(found)}});
     } else {
         for (auto const& one : found) all.print(fmt::format("{}: {}\n", paint(one.what, style::red, all.coloured()), printable(one.text)));
-        if (records.empty()) all.note(fmt::format("nothing is recorded, so nothing was checked; {}", how_to_record));
-        if (!records.empty()) all.print(fmt::format("{} records, {} violation{}\n", records.size(), found.size(), found.size() == 1 ? "" : "s"));
+        all.print(fmt::format("{} records, {} violation{}\n", records.size(), found.size(), found.size() == 1 ? "" : "s"));
     }
     return found.empty() ? exit_code::ok : exit_code::no;
 }
@@ -61,7 +61,7 @@ void add_history(CLI::App& command, context& all) {
     auto const name = std::make_shared<std::string>();
     auto const most = std::make_shared<std::size_t>(200);
     add_name(command, *name);
-    command.add_option("--most", *most, "the last so many records [200]")->type_name("N")->check(CLI::PositiveNumber);
+    command.add_option("--most", *most, "the last so many records [200]")->type_name("N")->check(number_within(1, 1'000'000'000));
     command.callback([=, &all] { all.action = [=, &all] { return show_history(all, *name, *most); }; });
 }
 
@@ -70,7 +70,7 @@ void add_verify(CLI::App& command, context& all) {
     auto const name = std::make_shared<std::string>();
     auto const most = std::make_shared<std::size_t>(100'000);
     command.add_option("NAME", *name, "only this one")->type_name("");
-    command.add_option("--most", *most, "the last so many records [100000]")->type_name("N")->check(CLI::PositiveNumber);
+    command.add_option("--most", *most, "the last so many records [100000]")->type_name("N")->check(number_within(1, 1'000'000'000));
     command.callback([=, &all] { all.action = [=, &all] { return check(all, *name, *most); }; });
 }
 

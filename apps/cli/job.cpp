@@ -47,7 +47,7 @@ task<bool> take_each(std::vector<wish> wishes, std::vector<grip>& into) {
 
 task<std::optional<grip>> take_permit(client& by, std::string name, std::int64_t permits, lease_options how,
                                        std::optional<std::chrono::steady_clock::time_point> until) {
-    semaphore_options options{.lease = how};
+    semaphore_options options{.lease = how, .max_permits = 1'000'000'000};  // as `lockstep sem`
     auto creating = counting_semaphore::async_create(by, name, permits, options);
     auto semaphore = co_await std::move(creating);
     if (!until) {
@@ -141,7 +141,7 @@ bool job::may_chat() const { return all_.verbose || all_.json || ::isatty(STDERR
 
 int job::run() {
     if (!all_.has_words || all_.words.empty()) {
-        throw failure{exit_code::usage, "there is no command to run", "write it behind --, as in `lockstep run NAME -- backup.sh --all`"};
+        throw failure{exit_code::usage, "there is no command to run", "write it after --, as in `lockstep run NAME -- backup.sh --all`"};
     }
     auto const path = find_program(all_.words.front());  // before anybody has waited for it
     guard_ = std::make_unique<guard>();
@@ -184,8 +184,7 @@ int job::run() {
 // ---- waiting for the lock
 
 election_options run_options::candidacy() const {
-    auto const length = ttl.value_or(usual_term_ttl);
-    return {.id = id, .ttl = length, .renew_deadline = length * 2 / 3, .retry_period = length * 2 / 15, .priority = priority};
+    return {.id = id, .ttl = ttl, .priority = priority};
 }
 
 std::vector<wish> job::wishes(client& by) const {
@@ -202,10 +201,14 @@ std::vector<wish> job::wishes(client& by) const {
     if (how_.shared) {
         return {[=] { return take([=] { return both->async_acquire_shared(); }, [=](auto t) { return both->async_try_acquire_shared_until(t); }, until); }};
     }
-    // Alone among all that `mutex` and `shared_mutex` have under this name, so that it excludes programs that use either, and -s.
+    // Alone among all that `mutex` and `shared_mutex` have under this name, so that it excludes programs that use either, and -s. The first one is reported, and
+    // monitors show both as that one.
     auto const alone = std::make_shared<mutex>(by, name, how);
+    auto unreported = how;
+    unreported.report = false;
+    auto const writing = std::make_shared<shared_mutex>(by, name, unreported);
     return {[=] { return take([=] { return alone->async_acquire(); }, [=](auto t) { return alone->async_try_acquire_until(t); }, until); },
-            [=] { return take([=] { return both->async_acquire(); }, [=](auto t) { return both->async_try_acquire_until(t); }, until); }};
+            [=] { return take([=] { return writing->async_acquire(); }, [=](auto t) { return writing->async_try_acquire_until(t); }, until); }};
 }
 
 bool job::obtain(client& by) {

@@ -18,9 +18,10 @@ struct job_words {
     std::string name, id, type, payload, state, key, tag, tags;
     std::size_t from = 0, count = 100;
     std::optional<std::chrono::milliseconds> delay{}, timeout{}, wait{}, late{};
-    std::int32_t priority = 0, attempts = 3;
+    std::int32_t priority = 0, attempts = 20;
     std::string expression, zone = "UTC", missed = "skip";
-    bool has_payload = false;
+    bool has_payload = false, of_all = false, yes = false;
+    std::optional<std::chrono::milliseconds> older_than{};
 
     /// PAYLOAD, at the end of the line.
     void declare_payload(CLI::App& to);

@@ -3,6 +3,8 @@
 #include "cli/job_words.hpp"
 
 #include "cli/commands.hpp"
+#include "cli/confirmation.hpp"
+#include "cli/duration.hpp"
 #include "cli/interruption.hpp"
 #include "cli/table.hpp"
 #include "cli/view.hpp"
@@ -13,6 +15,7 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -24,16 +27,26 @@ using std::chrono::system_clock;
 
 constexpr std::array states{job_state::waiting, job_state::blocked, job_state::running, job_state::failed, job_state::completed, job_state::cancelled};
 
+/// Time enough for a clock that differs a little.
+std::string runs_in(job_info const& one) {
+    if (!one.delayed_until) return "";
+    return cli::show(std::max(std::chrono::floor<milliseconds>(*one.delayed_until - system_clock::now()), milliseconds{0}));
+}
+
 exit_code list(context const& all, job_words const& what) {
     auto by = all.connect();
     job_client of{by, what.name};
     auto const types = what.type.empty() ? of.types() : std::vector<std::string>{what.type};
-    table shown{{{"ID"}, {"STATE"}, {"SINCE"}, {"TRIES", align::right}, {"WORKER", align::left, true}, {"PAYLOAD", align::left, true}}};
+    table shown{{{"ID"}, {"STATE"}, {"SINCE"}, {"RUNS IN"}, {"TRIES", align::right}, {"WORKER", align::left, true}, {"PAYLOAD", align::left, true}}};
+    std::size_t listed = 0;
     auto const add = [&](std::vector<job_info> const& some) {
         for (auto const& one : some) {
-            if (!what.state.empty() && to_string(one.state) != what.state) continue;
+            std::string const state{one.delayed_until ? "delayed" : to_string(one.state)};
+            bool const fits = what.state.empty() || state == what.state || to_string(one.state) == what.state;
+            if (!fits) continue;
+            ++listed;
             if (all.json) all.print_json(apps::json_of(one));
-            else shown.add({one.id, std::string{to_string(one.state)}, show_time(one.since), std::to_string(one.failures.size()), one.worker, one.payload});
+            else shown.add({one.id, state, show_time(one.since), runs_in(one), std::to_string(one.failures.size()), one.worker, one.payload});
         }
     };
     for (auto const& type : types) {
@@ -41,16 +54,21 @@ exit_code list(context const& all, job_words const& what) {
             add(of.tagged(type, what.tag, what.from, what.count));
             continue;
         }
+        if (what.state == "delayed") {
+            add(of.delayed(type, what.from, what.count));
+            continue;
+        }
         for (auto const state : states) {
             if (what.state.empty() ? state == job_state::completed || state == job_state::cancelled : to_string(state) != what.state) continue;
             add(of.list(type, state, what.from, what.count));
         }
     }
+    if (listed == 0) throw not_found{fmt::format("jobs {} have none of these", printable(what.name)), "`lockstep jobs stats NAME` counts them all"};
     if (!shown.empty()) all.print(shown.text(all.coloured(), all.width()));
     return exit_code::ok;
 }
 
-[[noreturn]] void no_such_job(job_words const& what) { throw failure{exit_code::no, fmt::format("there is no job {}, or it ended long ago", printable(what.id))}; }
+[[noreturn]] void no_such_job(job_words const& what) { throw not_found{fmt::format("there is no job {}, or it ended long ago", printable(what.id))}; }
 
 exit_code show(context const& all, job_words const& what) {
     auto by = all.connect();
@@ -65,6 +83,7 @@ exit_code show(context const& all, job_words const& what) {
     };
     line("id", found->id);
     line("state", fmt::format("{} since {}", to_string(found->state), show_time(found->since)));
+    if (found->delayed_until) line("delayed", fmt::format("runs in {}", runs_in(*found)));
     line("created", show_time(found->created));
     if (!found->cron.empty()) line("schedule", fmt::format("{}, due {}", found->cron, show_time(found->due)));
     for (auto const& parent : found->parents) line("after", parent);
@@ -118,15 +137,62 @@ exit_code changed(job_client& of, job_words const& what, bool done, char const* 
     throw failure{exit_code::no, fmt::format("{} is {}", printable(what.id), to_string(found->state)), when};
 }
 
+/// One by its ID, or with --all those that fit.
+void require_one_or_all(job_words const& what) {
+    if (what.id.empty() != what.of_all) throw failure{exit_code::usage, "give the ID of a job, or --all", "with --all, --type, --tag, --state and --older-than say which"};
+    bool const has_filter = !what.type.empty() || !what.tag.empty() || !what.state.empty() || what.older_than;
+    if (has_filter && !what.of_all) throw failure{exit_code::usage, "--type, --tag, --state and --older-than are for --all", "leave out the ID, or these"};
+}
+
+job_filter filter_of(job_words const& what) {
+    job_filter which;
+    which.type = what.type;
+    which.tag = what.tag;
+    which.older_than = what.older_than.value_or(milliseconds{0});
+    for (auto const state : states) {
+        if (to_string(state) == what.state) which.state = state;
+    }
+    return which;
+}
+
+exit_code changed_all(context const& all, char const* word, std::int64_t count) {
+    if (all.json) all.print_json(boost::json::object{{word, count}});
+    else all.print(fmt::format("{} {}\n", count, word));
+    return count > 0 ? exit_code::ok : exit_code::no;
+}
+
 exit_code retry(context const& all, job_words const& what) {
+    require_one_or_all(what);
     auto by = all.connect();
     job_client of{by, what.name};
+    if (what.of_all) {
+        return interruptible([&](std::stop_token token) {
+            return changed_all(all, "retried", of.retry_all(filter_of(what), what.delay.value_or(milliseconds{0}), what.priority, token));
+        });
+    }
     return changed(of, what, of.requeue(what.id, what.delay.value_or(milliseconds{0}), what.priority), "one that has ended can be run again");
 }
 
+bool may_cancel_all(context const& all, job_client& of, job_words const& what) {
+    if (what.yes) return true;
+    std::string question = fmt::format("This cancels {} of {}", what.state.empty() ? "all jobs that have not ended" : "all that are " + what.state, printable(what.name));
+    for (auto const& type : what.type.empty() ? of.types() : std::vector<std::string>{what.type}) {
+        auto const now = of.counts(type);
+        question += fmt::format("\n  {}: {} waiting, {} delayed, {} blocked, {} running", type, now.waiting, now.delayed, now.blocked, now.running);
+    }
+    if (!what.tag.empty()) question += "\nonly those with the tag " + what.tag;
+    if (what.older_than) question += "\nonly those older than " + cli::show(*what.older_than);
+    return confirmed(all, question + "\nThose that run are told to stop, and cannot complete.");
+}
+
 exit_code cancel(context const& all, job_words const& what) {
+    require_one_or_all(what);
     auto by = all.connect();
     job_client of{by, what.name};
+    if (what.of_all) {
+        if (!may_cancel_all(all, of, what)) return exit_code::no;
+        return interruptible([&](std::stop_token token) { return changed_all(all, "cancelled", of.cancel_all(filter_of(what), token)); });
+    }
     return changed(of, what, of.cancel(what.id), "one that has not ended can be cancelled");
 }
 
@@ -140,16 +206,20 @@ exit_code stats(context const& all, job_words const& what) {
     auto by = all.connect();
     job_client of{by, what.name};
     auto const types = what.type.empty() ? of.types() : std::vector<std::string>{what.type};
-    table shown{{{"TYPE"}, {"WAITING", align::right}, {"DELAYED", align::right}, {"BLOCKED", align::right}, {"RUNNING", align::right}, {"COMPLETED", align::right}, {"FAILED", align::right},
-                 {"CANCELLED", align::right}, {"RETRIED", align::right}, {"EVER ADDED", align::right}}};
+    if (types.empty()) throw not_found{fmt::format("there are no jobs {}", printable(what.name))};
+    std::vector<column> columns{{"TYPE"}, {"PAUSED"}};
+    for (auto const* const number : {"WAITING", "DELAYED", "BLOCKED", "RUNNING", "FAILED", "EVER ADDED", "EVER COMPLETED", "EVER FAILED", "EVER CANCELLED", "EVER RETRIED"}) {
+        columns.push_back({number, align::right});
+    }
+    table shown{columns};
     for (auto const& type : types) {
         auto const now = of.counts(type);
         if (all.json) {
             all.print_json(apps::json_of(type, now));
         } else {
             auto const text = [](std::int64_t n) { return cell{std::to_string(n)}; };
-            shown.add({type, text(now.waiting), text(now.delayed), text(now.blocked), text(now.running), text(now.ever_completed), text(now.ever_failed),
-                       text(now.ever_cancelled), text(now.ever_retried), text(now.ever_added)});
+            shown.add({type, now.paused ? "yes" : "no", text(now.waiting), text(now.delayed), text(now.blocked), text(now.running), text(now.failed),
+                       text(now.ever_added), text(now.ever_completed), text(now.ever_failed), text(now.ever_cancelled), text(now.ever_retried)});
         }
     }
     if (!shown.empty()) all.print(shown.text(all.coloured(), all.width()));
@@ -178,11 +248,11 @@ void add_jobs(CLI::App& command, context& all) {
 
     auto* const listing = add("ls", "those that wait, run, or have failed", list);
     with_type(listing);
-    listing->add_option("--state", what->state, "only waiting, blocked, running, failed, completed or cancelled ones")
+    listing->add_option("--state", what->state, "only waiting (delayed ones included), delayed, blocked, running, failed, completed or cancelled ones")
         ->type_name("STATE")
-        ->check(CLI::IsMember({"waiting", "blocked", "running", "failed", "completed", "cancelled"}));
+        ->check(CLI::IsMember({"waiting", "delayed", "blocked", "running", "failed", "completed", "cancelled"}));
     listing->add_option("--tag", what->tag, "only those with this tag, in any state; the youngest first")->type_name("TAG");
-    listing->add_option("--from", what->from, "pass over so many, of each type and state")->type_name("N")->check(CLI::NonNegativeNumber);
+    listing->add_option("--from", what->from, "pass over so many, of each type and state")->type_name("N")->check(number_within(0, 1'000'000'000));
     listing->add_option("--count", what->count, "show so many at most, of each type and state [100]")->type_name("N")->check(number_within(1, 1000));
     with_id(add("show", "all that is known of one", show));
 
@@ -193,10 +263,20 @@ void add_jobs(CLI::App& command, context& all) {
     what->declare_options(*adding);
     add_duration(*adding, "-w,--wait", what->wait, "wait so long for its end, and print its result; returns 1 if it failed, or not in time");
 
-    auto* const again = add("retry", "run one that has ended again", retry);
-    with_id(again);
+    auto const with_id_or_all = [&](CLI::App* to, char const* about, std::vector<std::string> const& of_states) {
+        to->add_option("ID", what->id, "as enqueue printed it: TYPE/NUMBER")->type_name("");
+        to->add_flag("--all", what->of_all, about);
+        with_type(to);
+        to->add_option("--tag", what->tag, "with --all: only those with this tag")->type_name("TAG");
+        to->add_option("--state", what->state, fmt::format("with --all: only those in this state: {}", fmt::join(of_states, ", ")))->type_name("STATE")->check(CLI::IsMember(of_states));
+        add_duration(*to, "--older-than", what->older_than, "with --all: only those that ended this long ago, or were enqueued then if they have not ended");
+    };
+    auto* const again = add("retry", "run one that has ended again, or all that failed", retry);
+    with_id_or_all(again, "all that failed, or as the other options say", {"failed", "cancelled", "completed"});
     add_place(*again, *what, "not before this time is over");
-    with_id(add("cancel", "do not run it any more; if it runs, it is told to stop", cancel));
+    auto* const cancelling = add("cancel", "do not run one, or any, that has not ended; those that run are told to stop", cancel);
+    with_id_or_all(cancelling, "all that have not ended, or as the other options say", {"waiting", "blocked", "running"});
+    cancelling->add_flag("-y,--yes", what->yes, "do not ask me first");
     auto* const moving = add("move", "run one that waits at another time, with this priority", move);
     with_id(moving);
     add_place(*moving, *what, "from now on [0]");

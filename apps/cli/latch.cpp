@@ -31,8 +31,8 @@ std::int64_t count_of(client& by, latch_options const& what) {
     for (auto const& one : now.objects) {
         if (one.kind == "latch" && one.name == what.name && one.count >= 0) return one.count;
     }
-    throw failure{exit_code::no, fmt::format("there is no latch {}", printable(what.name)),
-                  "`lockstep latch create NAME COUNT` makes it; --count makes it when it is first used"};
+    throw not_found{fmt::format("there is no latch {}", printable(what.name)),
+                    "`lockstep latch create NAME COUNT` makes it; --count makes it when it is first used"};
 }
 
 exit_code tell(context const& all, latch_options const& what, bool open, bool loud) {
@@ -51,12 +51,12 @@ void add_latch(CLI::App& command, context& all) {
     command.require_subcommand(1);
     auto const what = std::make_shared<latch_options>();
     auto const optional_count = [what](CLI::App& of) {
-        of.add_option("--count", what->count, "its count, if this may be the first use of it")->type_name("N")->check(CLI::NonNegativeNumber);
+        of.add_option("--count", what->count, "its count, if this may be the first use of it")->type_name("N")->check(number_within(0, 1'000'000'000'000));
     };
 
     auto* const create = add_action(command, "create", "make it, or find it with the same count");
     add_name(*create, what->name);
-    create->add_option("COUNT", what->count, "how often it must be counted down")->required()->type_name("")->check(CLI::NonNegativeNumber);
+    create->add_option("COUNT", what->count, "how often it must be counted down")->required()->type_name("")->check(number_within(0, 1'000'000'000'000));
     create->callback([=, &all] {
         all.action = [=, &all] {
             auto by = all.connect();
@@ -67,7 +67,7 @@ void add_latch(CLI::App& command, context& all) {
 
     auto* const down = add_action(command, "count-down", "count it down");
     add_name(*down, what->name);
-    down->add_option("--by", what->by, "by so much [1]")->type_name("N")->check(CLI::PositiveNumber);
+    down->add_option("--by", what->by, "by so much [1]")->type_name("N")->check(number_within(1, 1'000'000'000'000));
     optional_count(*down);
     down->callback([=, &all] {
         all.action = [=, &all] {

@@ -19,17 +19,16 @@ namespace {
 exit_code show_leader(context const& all, std::string const& name) {
     auto by = all.connect();
     auto const found = election{by, name}.leader();
+    if (!found) throw not_found{fmt::format("nobody leads {}", printable(name))};
     if (all.json) {
-        all.print_json(apps::as_json(found));
-    } else if (!found) {
-        all.print(fmt::format("nobody leads {}\n", printable(name)));
+        all.print_json(apps::as_json(*found));
     } else {
         table shown{{{"LEADER", align::left, true}, {"HOST", align::left, true}, {"PID", align::right}, {"TERM", align::right}, {"SINCE"}, {"LEFT", align::right}, {"CANDIDATES", align::right}}};
         shown.add({found->id, found->host, std::to_string(found->pid), std::to_string(found->term), show_time(found->since), show(found->remaining),
                    std::to_string(found->candidates)});
         all.print(shown.text(all.coloured(), all.width()));
     }
-    return found ? exit_code::ok : exit_code::no;
+    return exit_code::ok;
 }
 
 style style_of(leader_change::kind what) {
@@ -75,7 +74,7 @@ void add_observe(CLI::App& command, context& all) {
     auto const most = std::make_shared<std::size_t>(0);
     add_name(command, *name, "the election");
     command.add_flag("--from-start", *from_start, "first those that the server still has, about the last 1000");
-    command.add_option("--most", *most, "end after so many")->type_name("N")->check(CLI::PositiveNumber);
+    command.add_option("--most", *most, "end after so many")->type_name("N")->check(number_within(1, 1'000'000'000));
     command.callback([=, &all] { all.action = [=, &all] { return observe(all, *name, *from_start, *most); }; });
 }
 

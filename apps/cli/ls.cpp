@@ -50,7 +50,7 @@ exit_code list(context const& all, ls_options const& how) {
     if (all.json) {
         if (!how.all) std::erase_if(now.objects, [](auto const& one) { return !in_use(one); });
         all.print_json(boost::json::object{{"at_ms", apps::as_json(now.at)}, {"objects", apps::as_json(now.objects)}, {"holds", apps::as_json(now.holds)}, {"left_out", now.left_out}});
-        return exit_code::ok;
+        return now.objects.empty() ? exit_code::no : exit_code::ok;
     }
     auto const shown = table_of(now, how.by, how.all);
     if (!shown.empty()) all.print(shown.text(all.coloured(), all.width()));
@@ -58,7 +58,7 @@ exit_code list(context const& all, ls_options const& how) {
     if (!how.all && unused != 0) all.note(fmt::format("{} unused not shown (--all)", unused));
     if (shown.empty() && unused == 0) all.note("nothing is there" + std::string{how.scan ? "" : " (--scan looks through all keys)"});
     if (now.left_out != 0) all.note(fmt::format("{} more not shown: give a pattern", now.left_out));
-    return exit_code::ok;
+    return shown.empty() && now.left_out == 0 ? exit_code::no : exit_code::ok;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <lockstep/shared_map.hpp>
 
 #include <boost/json.hpp>
+#include <fmt/format.h>
 
 #include <memory>
 
@@ -23,21 +24,22 @@ struct map_words {
     text_map at(client& by) const { return {by, name, {.ttl = ttl.value_or(std::chrono::milliseconds{0})}}; }
 };
 
-void print_field(context const& all, std::string const& field, text_map::result const& found) {
-    boost::json::object shown{{"field", field}, {"value", nullptr}};
-    if (found) shown["value"] = found->value, shown["version"] = std::to_string(found->version);
-    all.print_json(shown);
+void print_field(context const& all, std::string const& field, versioned<std::string> const& found) {
+    all.print_json(boost::json::object{{"field", field}, {"value", found.value}, {"version", std::to_string(found.version)}});
 }
+
+not_found no_such_field(map_words const& what) { return not_found{fmt::format("{} has no field {}", printable(what.name), printable(what.field))}; }
 
 exit_code get(context const& all, map_words const& what) {
     auto by = all.connect();
     auto const found = what.at(by).get(what.field);
+    if (!found) throw no_such_field(what);
     if (all.json) {
-        print_field(all, what.field, found);
-    } else if (found) {
+        print_field(all, what.field, *found);
+    } else {
         all.print(found->value + "\n");
     }
-    return found ? exit_code::ok : exit_code::no;
+    return exit_code::ok;
 }
 
 exit_code set(context const& all, map_words const& what) {
@@ -50,13 +52,16 @@ exit_code set(context const& all, map_words const& what) {
         made = it.set(what.field, what.value, what.terms.how());
     }
     if (all.json) all.print_json(boost::json::object{{"field", what.field}, {"set", made.has_value()}, {"version", std::to_string(made.value_or(0))}});
+    else if (!made) all.note(fmt::format("{} was not set: its version is not {}", printable(what.field), *what.terms.version));
     return made ? exit_code::ok : exit_code::no;
 }
 
 exit_code list(context const& all, map_words const& what) {
     auto by = all.connect();
     table shown{{{"FIELD", align::left, true}, {"VALUE", align::left, true}}};
-    for (auto const& [field, found] : what.at(by).all()) {
+    auto const fields = what.at(by).all();
+    if (fields.empty()) throw not_found{fmt::format("there is nothing in the map {}", printable(what.name))};
+    for (auto const& [field, found] : fields) {
         if (all.json) {
             print_field(all, field, found);
         } else {
@@ -88,8 +93,9 @@ void add_map(CLI::App& command, context& all) {
     auto* const erasing = add("erase", "remove a field; returns 1 if there was none", [what, &all] {
         auto by = all.connect();
         bool const was = what->at(by).erase(what->field, what->terms.how());
-        if (all.json) all.print_json(boost::json::object{{"field", what->field}, {"erased", was}});
-        return was ? exit_code::ok : exit_code::no;
+        if (!was) throw no_such_field(*what);
+        if (all.json) all.print_json(boost::json::object{{"field", what->field}, {"erased", true}});
+        return exit_code::ok;
     });
     add_field(*erasing);
     add_terms(*erasing);

@@ -23,7 +23,7 @@ bool read_number(std::string const& text, std::optional<std::int64_t>& into) { r
 CLI::Option* add_duration(CLI::App& to, std::string const& names, std::optional<std::chrono::milliseconds>& into, std::string const& about) {
     auto const read = [&into, names](std::string const& text) {
         into = parse_duration(text);
-        if (!into) throw CLI::ValidationError(names, "'" + text + "' is no time; write 10s, 500ms, 2m, 1h30m, or seconds as a number");
+        if (!into) throw CLI::ValidationError(names, "invalid duration '" + text + "'; write 10s, 500ms, 2m, 1h30m, or seconds as a number");
     };
     return to.add_option_function<std::string>(names, read, about)->type_name("TIME");
 }

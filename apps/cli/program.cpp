@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,7 +59,11 @@ void add_common(CLI::App& app, context& all) {
     auto& to = all.connection;
     app.option_defaults()->group("Common options (of all sub-commands)");
     app.add_option("--redis", to.url, "the server: redis://, rediss://, unix://, redis+sentinel://, redis+cluster://")->type_name("URL");
-    app.add_option("--prefix", to.prefix, "first part of every key [$LOCKSTEP_PREFIX, lockstep]")->type_name("WORD")->envname("LOCKSTEP_PREFIX");
+    auto const prefix = [&to](std::string const& text) {
+        if (text.empty()) throw CLI::ValidationError("--prefix", "it needs at least one character");
+        to.prefix = text;
+    };
+    app.add_option_function<std::string>("--prefix", prefix, "first part of every key [the URL's, $LOCKSTEP_PREFIX, lockstep]")->type_name("WORD");
     app.add_option("--user", to.user, "log in as this user")->type_name("NAME");
     app.add_option("--password-file", to.password_file, "file with the password")->type_name("FILE");
     app.add_option("--tls-ca", to.tls.ca_file, "authorities to trust, for rediss://")->type_name("FILE");
@@ -68,7 +73,7 @@ void add_common(CLI::App& app, context& all) {
     app.add_option("--name", to.name, "how monitors show this process")->type_name("WORD");
     auto const wait = [&to](std::string const& text) {
         auto const time = parse_duration(text);
-        if (!time || time->count() == 0) throw CLI::ValidationError("--server-wait", "'" + text + "' is no time; write 10s, 500ms or 2m");
+        if (!time || time->count() == 0) throw CLI::ValidationError("--server-wait", "invalid duration '" + text + "'; write 10s, 500ms or 2m");
         to.command_timeout = *time;
     };
     app.add_option_function<std::string>("--server-wait", wait, "how long to try to reach the server [10s]")->type_name("TIME");
@@ -86,9 +91,16 @@ exit_code refuse(context const& all, CLI::App const& app, CLI::ParseError const&
         line += " " + chosen->get_name();
     }
     std::string text = problem.what();
-    if (dynamic_cast<CLI::ExtrasError const*>(&problem) != nullptr && line == "lockstep run")
-        text += ": put -- before the command, as in `lockstep run NAME -- command`";
-    return explain(all, std::make_exception_ptr(failure{exit_code::usage, printable(text), fmt::format("`{} --help` shows what there is", line)}));
+    if (dynamic_cast<CLI::ExtrasError const*>(&problem) != nullptr) {
+        auto words = app.remaining(true);
+        if (line == "lockstep" && !words.empty() && !words.front().starts_with('-')) {
+            text = fmt::format("there is no sub-command {}", words.front());
+        } else {
+            text = fmt::format("not expected: {}", fmt::join(words, " "));
+        }
+        if (line == "lockstep run") text += ": put -- before the command, as in `lockstep run NAME -- command`";
+    }
+    return explain(all, std::make_exception_ptr(failure{exit_code::usage, printable(text), fmt::format("see `{} --help`", line)}));
 }
 
 exit_code parse_and_run(std::vector<std::string> arguments, context& all) {

@@ -1,6 +1,7 @@
 // lockstep release NAME: end a hold that nobody will end.
 
 #include "cli/commands.hpp"
+#include "cli/confirmation.hpp"
 #include "cli/options.hpp"
 #include "cli/view.hpp"
 #include "common/json.hpp"
@@ -10,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iostream>
 #include <memory>
 
 namespace lockstep::cli {
@@ -26,7 +26,7 @@ std::vector<hold_info> choose(context const& all, monitor& from, wishes const& w
     auto holds = from.active(what.name);
     if (!what.hold.empty()) std::erase_if(holds, [&](auto const& one) { return one.id != what.hold; });
     if (holds.empty()) {
-        throw failure{exit_code::no, fmt::format("nobody holds {}{}", printable(what.name), what.hold.empty() ? "" : " with that id"), "`lockstep who NAME` shows who does"};
+        throw not_found{fmt::format("nobody holds {}{}", printable(what.name), what.hold.empty() ? "" : " with that id"), "`lockstep who NAME` shows who does"};
     }
     bool const one_owner = std::ranges::all_of(holds, [&](auto const& one) { return one.owner.id == holds.front().owner.id; });
     if (!one_owner && !what.all) {
@@ -37,12 +37,9 @@ std::vector<hold_info> choose(context const& all, monitor& from, wishes const& w
 }
 
 bool confirmed(context const& all, std::vector<hold_info> const& holds, wishes const& what) {
-    if (what.yes || what.ask || ::isatty(STDIN_FILENO) != 1) return true;
-    all.print(table_of(holds).text(all.coloured(), all.width()));
-    all.print(fmt::format("{} loses {}. Its command may still be running. Go on? [y/N] ", holds.size() == 1 ? "This one" : "Each of these", printable(what.name)));
-    std::string line;
-    std::getline(std::cin, line);
-    return line == "y" || line == "Y" || line == "yes";
+    if (what.yes || what.ask) return true;
+    auto const shown = table_of(holds).text(all.coloured(), all.width());
+    return confirmed(all, fmt::format("{}{} loses {}. Its command may still be running.", shown, holds.size() == 1 ? "This one" : "Each of these", printable(what.name)));
 }
 
 bool end_hold(monitor& from, hold_info const& one, release_options const& options) {

@@ -22,7 +22,7 @@ void add_run(CLI::App& command, context& all) {
     command.add_flag("-x,-e,--exclusive", how->exclusive, "share it with nobody, the default")->excludes(shared);
     command.add_option("-c,--permits", how->permits, "take one of N permits of a semaphore instead")
         ->type_name("N")
-        ->check(number_within(1, 4096))
+        ->check(number_within(1, 1'000'000'000))
         ->excludes(shared);
     command.add_option("-E,--conflict-exit-code", how->conflict_code, "return this where the lock is not obtained [1]")
         ->type_name("CODE")

@@ -30,8 +30,8 @@ counting_semaphore find(client& by, sem_options const& wanted) {
     try {
         return counting_semaphore::attach(by, wanted.name, std::chrono::milliseconds{0}, wanted.how());
     } catch (timeout_error const&) {
-        throw failure{exit_code::no, fmt::format("there is no semaphore {}", printable(wanted.name)),
-                      "`lockstep sem create NAME N` makes it, and so does `lockstep run -c N NAME -- command`"};
+        throw not_found{fmt::format("there is no semaphore {}", printable(wanted.name)),
+                        "`lockstep sem create NAME N` makes it, and so does `lockstep run -c N NAME -- command`"};
     }
 }
 

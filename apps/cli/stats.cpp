@@ -15,8 +15,12 @@ namespace {
 exit_code show_statistics(context const& all, std::string const& name, std::size_t most) {
     auto by = all.connect();
     auto counted = monitor{by}.statistics(name);
+    if (!name.empty()) counted.erase(counted.begin());  // the sum of all names is not what was asked for
+    if (counted.empty() || (counted.size() == 1 && counted.front().name.empty() && counted.front().acquisitions + counted.front().timeouts == 0)) {
+        throw not_found{name.empty() ? "nothing was counted yet" : fmt::format("nothing was counted of {}", printable(name)), "clients write what they counted every 10 s"};
+    }
     if (all.json) {
-        all.print_json(apps::as_json(counted));
+        for (auto const& one : counted) all.print_json(apps::as_json(one));
         return exit_code::ok;
     }
     auto const left_out = counted.size() > most + 1 ? counted.size() - most - 1 : 0;

@@ -51,6 +51,8 @@ exit_code set(context const& all, value_words const& what) {
     }
     if (all.json) {
         all.print_json(boost::json::object{{"name", what.name}, {"set", made.has_value()}, {"version", std::to_string(made.value_or(0))}});
+    } else if (!made) {
+        all.note(fmt::format("{} was not set: its version is not {}", printable(what.name), *what.terms.version));
     }
     return made ? exit_code::ok : exit_code::no;
 }
@@ -76,8 +78,9 @@ void add_value(CLI::App& command, context& all) {
     add("get", "print it; returns 1 if there is none", [what, &all] {
         auto by = all.connect();
         auto const found = text_value{by, what->name}.get();
+        if (!found) throw not_found{fmt::format("there is no value {}", printable(what->name))};
         print(all, what->name, found);
-        return found ? exit_code::ok : exit_code::no;
+        return exit_code::ok;
     });
     auto* const setting = add("set", "change it; returns 1 if --version does not fit", [what, &all] { return set(all, *what); });
     setting->add_option("VALUE", what->value, "what it shall be")->required()->type_name("");
@@ -87,8 +90,9 @@ void add_value(CLI::App& command, context& all) {
     auto* const erasing = add("erase", "remove it; returns 1 if there was none", [what, &all] {
         auto by = all.connect();
         bool const was = text_value{by, what->name}.erase(what->terms.how());
-        if (all.json) all.print_json(boost::json::object{{"name", what->name}, {"erased", was}});
-        return was ? exit_code::ok : exit_code::no;
+        if (!was) throw not_found{fmt::format("there is no value {}", printable(what->name))};
+        if (all.json) all.print_json(boost::json::object{{"name", what->name}, {"erased", true}});
+        return exit_code::ok;
     });
     what->terms.declare_fence(*erasing);
     add("watch", "print it now and after each change, until a signal ends it", [what, &all] { return watch(all, what->name); });

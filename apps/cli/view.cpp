@@ -46,6 +46,7 @@ std::string of_jobs(object_info const& what) {
     if (what.delayed != 0) text += fmt::format(", {} delayed", what.delayed);
     if (what.blocked != 0) text += fmt::format(", {} blocked", what.blocked);
     if (what.dead != 0) text += fmt::format(", {} failed", what.dead);
+    if (what.paused) text += ", paused";
     return text;
 }
 
@@ -77,7 +78,7 @@ bool in_use(object_info const& what) {
     if (what.kind == "barrier" || what.kind == "breaker") return what.taken != 0;
     if (what.kind == "stream") return what.taken != 0 || std::ranges::any_of(what.groups, [](group_info const& one) { return one.lag.value_or(0) > 0; });
     if (what.kind == "sessions" || what.kind == "limiter" || what.kind == "bus") return what.count != 0;  // less than 0: not counted
-    return (what.kind == "queue" || what.kind == "lanes" || what.kind == "jobs") && what.count + what.taken + what.dead + what.blocked > 0;
+    return (what.kind == "queue" || what.kind == "lanes" || what.kind == "jobs") && (what.paused || what.count + what.taken + what.dead + what.blocked > 0);
 }
 
 std::string state_of(object_info const& what) {
@@ -87,7 +88,7 @@ std::string state_of(object_info const& what) {
     if (what.kind == "broadcast") return what.taken != 0 ? "set" : "not set";
     if (what.kind == "latch") return what.taken >= what.count ? "open" : fmt::format("{} of {} counted", what.taken, what.count);
     if (what.kind == "barrier") return fmt::format("{} of {} came", what.taken, what.count);
-    if (what.kind == "queue" || what.kind == "lanes") return fmt::format("{} waiting, {} held{}", what.count, what.taken, dead);
+    if (what.kind == "queue" || what.kind == "lanes") return fmt::format("{} waiting, {} held{}{}", what.count, what.taken, dead, what.paused ? ", paused" : "");
     if (what.kind == "stream") return fmt::format("{} in it{}{}", what.count, behind(what), dead);
     if (what.kind == "jobs") return of_jobs(what);
     if (what.kind == "bus") return of_bus(what);

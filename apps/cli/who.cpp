@@ -40,6 +40,8 @@ exit_code show_why(context const& all, std::string const& name) {
     auto const found = monitor{by}.why(name);
     if (all.json) {
         all.print_json(apps::as_json(found));
+    } else if (found.holds.empty() && found.waits.empty()) {
+        all.print(fmt::format("nobody holds {}, and nobody waits for it\n", printable(name)));
     } else {
         std::string lines;  // of printable text, line by line
         auto const text = found.text();
@@ -50,7 +52,7 @@ exit_code show_why(context const& all, std::string const& name) {
         }
         all.print(lines);
     }
-    return exit_code::ok;
+    return found.holds.empty() && found.waits.empty() ? exit_code::no : exit_code::ok;
 }
 
 }  // namespace

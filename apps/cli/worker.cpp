@@ -9,17 +9,21 @@
 #include <lockstep/error.hpp>
 #include <lockstep/job_client.hpp>
 #include <lockstep/job_worker.hpp>
+#include <lockstep/later.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 namespace lockstep::cli {
@@ -29,18 +33,28 @@ using namespace std::chrono_literals;
 
 constexpr int code_of_reject = 100;
 constexpr std::chrono::milliseconds usual_grace = 5s;
+constexpr std::chrono::milliseconds usual_stop_after = 30s;
+constexpr std::chrono::milliseconds longest_margin = 1s;  // of the time to stop, for killing commands and for telling the server
+constexpr std::chrono::milliseconds hurry_time = 2s;      // the same, after a second signal
 
 struct worker_words {
     std::string name;
     std::vector<std::string> commands;
     std::size_t concurrency = 1;
-    std::optional<std::chrono::milliseconds> lease{}, grace{};
+    std::optional<std::chrono::milliseconds> lease{}, grace{}, stop_after{};
     bool no_crons = false;
 
     std::chrono::milliseconds lease_time() const { return lease.value_or(job_worker_options{}.lease); }
     /// Without a wish of the user's it ends before the job can be somebody else's: a tenth of the lease is left when it counts as lost here, some of
     /// which is for hearing of it and for the killing.
-    std::chrono::milliseconds grace_time() const { return grace.value_or(std::min<std::chrono::milliseconds>(usual_grace, lease_time() / 10 * 9 / 10)); }
+    std::chrono::milliseconds grace_time() const {
+        auto const wanted = grace.value_or(std::min<std::chrono::milliseconds>(usual_grace, lease_time() / 10 * 9 / 10));
+        return std::min(wanted, stop_time() - margin());
+    }
+    std::chrono::milliseconds stop_time() const { return stop_after.value_or(usual_stop_after); }
+    std::chrono::milliseconds margin() const { return std::min(longest_margin, stop_time() / 10); }
+    /// When we are to end, commands may go on undisturbed for this long.
+    std::chrono::milliseconds undisturbed_time() const { return stop_time() - margin() - grace_time(); }
 };
 
 struct trade {
@@ -135,6 +149,7 @@ public:
         what.may_go_on = [&job] { return job.is_valid() && !job.stop_token().stop_requested(); };
         auto end = run_errand(std::move(what));
         progress->finish();  // before its end is told: then nobody may say more of it
+        if (is_hurried_) throw later{0ms};  // it was killed because we are to end at once, which is no failure of the job
         if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0) {
             auto const why = reason_of(end);
             if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == code_of_reject) throw reject(why);
@@ -156,6 +171,18 @@ public:
         std::lock_guard const guard{mutex_};
         begun_.clear();
     }
+    /// Commands are about to be killed.
+    void hurry() noexcept { is_hurried_ = true; }
+    void leave() {
+        std::lock_guard const guard{mutex_};
+        has_left_ = true;
+        left_.notify_all();
+    }
+    /// Until all that is to be told to the server has been, or so long.
+    void wait_until_left(std::chrono::milliseconds time) {
+        std::unique_lock guard{mutex_};
+        left_.wait_for(guard, time, [this] { return has_left_; });
+    }
 
 private:
     void remember(job_context const& job) {
@@ -167,20 +194,48 @@ private:
     worker_words const& how_;
     command_groups& all_;
     sigset_t mask_;
+    std::atomic<bool> is_hurried_{false};
     std::mutex mutex_;
+    std::condition_variable left_;
+    bool has_left_ = false;
     std::vector<job_context> begun_;
 };
 
-/// Somebody does not want to wait for the end of commands, or for a server that does not answer.
+std::string not_told(std::vector<std::string> const& jobs) {
+    return fmt::format("the server was not told what became of {}: run again when their leases have ended", fmt::join(jobs, ", "));
+}
+
+/// Somebody does not want to wait for the end of commands, nor for long for a server that does not answer.
 [[noreturn]] void end_at_once(context const& all, shop& here, command_groups& running, int number) {
+    here.hurry();
+    auto const killed = running.kill_all();
+    here.wait_until_left(hurry_time);
+    running.end();
     auto const open = here.open_jobs();
-    auto const killed = running.end();
     auto text = fmt::format("ended at once by a second signal: {} commands were killed", killed);
-    if (!open.empty()) text += fmt::format("; the server was not told what became of {}: run again when their leases have ended", fmt::join(open, ", "));
+    if (!open.empty()) text += "; " + not_told(open);
     boost::json::array ids;
     for (auto const& one : open) ids.emplace_back(one);
     all.note(text, boost::json::object{{"event", "ended"}, {"killed", killed}, {"not_told", std::move(ids)}});
     std::_Exit(static_cast<int>(exit_code::signalled) + number);
+}
+
+/// Takes no more jobs and lets commands go on for a while; then they are told to end, and killed, and their jobs are given back.
+void finish(context const& all, worker_words const& how, job_worker& worker) {
+    std::stop_source is_over;
+    std::mutex mutex;
+    std::condition_variable_any never;
+    std::jthread const timer{[&](std::stop_token token) {
+        std::unique_lock guard{mutex};
+        if (!never.wait_for(guard, token, how.undisturbed_time(), [] { return false; }) && !token.stop_requested()) is_over.request_stop();
+    }};
+    try {
+        worker.stop(is_over.get_token());
+        return;
+    } catch (cancelled_error const&) {
+        if (all.verbose) all.note("commands still run: they are told to end, and their jobs are given back");
+    }
+    worker.stop(how.grace_time() + how.margin());
 }
 
 exit_code work(context const& all, worker_words const& how) {
@@ -197,7 +252,10 @@ exit_code work(context const& all, worker_words const& how) {
         job_worker_options const options{.concurrency = how.concurrency, .lease = how.lease_time(), .fires_crons = !how.no_crons};
         struct cleared {
             shop& what;
-            ~cleared() { what.forget_all(); }
+            ~cleared() {
+                what.leave();
+                what.forget_all();
+            }
         } const before_the_client_goes{here};
         job_worker worker{by, how.name, options};
         for (auto const& one : trades) {
@@ -211,7 +269,8 @@ exit_code work(context const& all, worker_words const& how) {
             never.wait(guard, token, [] { return false; });
         }
         if (all.verbose) all.note("told to end: finishes what runs");
-        worker.stop();
+        finish(all, how, worker);
+        if (auto const open = here.open_jobs(); !open.empty()) all.note(not_told(open));
         if (all.verbose) all.note(fmt::format("commands: {} succeeded, {} failed", worker.completed(), worker.failed()));
         return exit_code::ok;
     };
@@ -229,7 +288,8 @@ void add_worker(CLI::App& command, context& all) {
         "The command is run by sh with the job's payload on its standard input, and LOCKSTEP_JOB_ID, LOCKSTEP_JOB_TYPE, LOCKSTEP_JOB_ATTEMPT\n"
         "and more in its environment. A line `progress: TEXT` of its output is progress; the rest is the job's result. It returns 0: the job is\n"
         "completed. 100: it has failed, and is not tried again. Else: this try has failed, and the last line of its standard error is why.\n"
-        "SIGTERM, SIGINT, SIGHUP and SIGQUIT end it when the jobs that run have ended; a second one at once.");
+        "SIGTERM, SIGINT, SIGHUP and SIGQUIT: it takes no more jobs, and ends when those that run have ended. What still runs shortly before --stop-after is over\n"
+        "gets SIGTERM, then SIGKILL, and its jobs are run elsewhere, which counts as no failure. A second signal ends it at once.");
     add_name(command, how->name, "the jobs, as in `lockstep jobs`");
     command.add_option("--exec", how->commands, "handles jobs of a type with a command; may be given for several types")
         ->type_name("TYPE=COMMAND")
@@ -239,6 +299,7 @@ void add_worker(CLI::App& command, context& all) {
     command.add_option("--concurrency", how->concurrency, "how many jobs at once [1]")->type_name("N")->check(number_within(1, 1000));
     add_duration(command, "--lease", how->lease, "if this machine dies, its jobs are run elsewhere after this time [30s]");
     add_duration(command, "--grace", how->grace, "from SIGTERM to SIGKILL for the command of a job that was cancelled, lost, or took too long [5s, 9% of the lease at most]");
+    add_duration(command, "--stop-after", how->stop_after, "it ends this long after SIGTERM at the latest, and gives back the jobs whose commands still run [30s]");
     command.add_flag("--no-crons", how->no_crons, "leave it to others to fire schedules");
     command.callback([how, &all] { all.action = [how, &all] { return work(all, *how); }; });
 }

@@ -20,6 +20,8 @@ inline std::int64_t in_ms(std::chrono::system_clock::time_point time) {
 inline boost::json::object json_of(job_info const& one) {
     boost::json::object made{{"id", one.id}, {"type", one.type}, {"state", to_string(one.state)}, {"created_ms", in_ms(one.created)},
                              {"since_ms", in_ms(one.since)}, {"attempts", one.attempts}, {"payload", one.payload}};
+    if (one.delayed_until) made["delayed_until_ms"] = in_ms(*one.delayed_until);
+    if (one.is_cut) made["cut"] = true;
     if (!one.worker.empty()) made["worker"] = one.worker;
     if (!one.progress.empty()) made["progress"] = one.progress;
     if (!one.result.empty()) made["result"] = one.result;
@@ -41,7 +43,8 @@ inline boost::json::object json_of(std::string_view type, job_counts const& now)
     return {{"type", type}, {"waiting", now.waiting}, {"delayed", now.delayed}, {"blocked", now.blocked}, {"running", now.running},
             {"completed", now.completed}, {"failed", now.failed}, {"cancelled", now.cancelled},
             {"ever_added", now.ever_added}, {"ever_completed", now.ever_completed}, {"ever_failed", now.ever_failed},
-            {"ever_retried", now.ever_retried}, {"ever_cancelled", now.ever_cancelled}};
+            {"ever_retried", now.ever_retried}, {"ever_cancelled", now.ever_cancelled},
+            {"dropped_completed", now.dropped_completed}, {"dropped_failed", now.dropped_failed}, {"paused", now.paused}};
 }
 
 inline boost::json::object json_of(cron_info const& one) {

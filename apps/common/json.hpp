@@ -3,7 +3,8 @@
 // What the library reports, as JSON: the one form that `--json`, the dashboard and its page share.
 //
 // Members keep their names. A duration is a whole number, and its unit is part of the name: `held_for_ms`, `waited_us`. A time is
-// `at_ms`, in ms since 1970. What is not there (std::optional) is null. Numbers from 2^50 on, either way, are text, as a page can't read all of them: fences always, and what a counter has.
+// `at_ms`, in ms since 1970. What is not there (std::optional) is null. Fences and terms are text, as a page can't read all of them; so
+// are other numbers from 2^50 on, either way.
 
 #include "base/utf8.hpp"
 
@@ -18,6 +19,7 @@
 #include <concepts>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -27,7 +29,7 @@ BOOST_DESCRIBE_STRUCT(client_info, (), (id, name, host, pid, version, since, con
 BOOST_DESCRIBE_STRUCT(hold_info, (), (name, kind, use, id, owner, fence, permits, offered, stale, held_for, remaining, queue, candidate))
 BOOST_DESCRIBE_STRUCT(wait_info, (), (name, kind, use, id, who, position, waiters, permits, waiting_for, priority))
 BOOST_DESCRIBE_STRUCT(group_info, (), (name, consumers, pending, lag))
-BOOST_DESCRIBE_STRUCT(object_info, (), (name, kind, count, taken, holders, queue, delayed, dead, groups, type, blocked))
+BOOST_DESCRIBE_STRUCT(object_info, (), (name, kind, count, taken, holders, queue, delayed, dead, groups, type, blocked, paused))
 BOOST_DESCRIBE_STRUCT(timing, (), (count, average, p50, p95, p99, max))
 BOOST_DESCRIBE_STRUCT(name_statistics, (), (name, kind, acquisitions, waits, timeouts, losses, held, waited))
 BOOST_DESCRIBE_STRUCT(snapshot, (), (at, objects, holds, waits, clients, left_out, trouble))
@@ -61,6 +63,17 @@ std::string json_key(char const* member, T const&) {
     }
 }
 
+/// Numbers that grow with the time in µs, whatever they are now.
+template <class T>
+bool is_wide(std::string_view member, T const&) {
+    return std::same_as<T, std::uint64_t> && (member == "fence" || member == "term");
+}
+template <class T>
+std::string wide_text(T const& number) {
+    if constexpr (std::same_as<T, std::uint64_t>) return std::to_string(number);
+    else return {};
+}
+
 inline boost::json::value as_json(std::string const& text) { return boost::json::string{base::as_utf8(text)}; }
 inline boost::json::value as_json(health_state state) { return boost::json::string{to_string(state)}; }
 inline boost::json::value as_json(leader_change::kind what) { return boost::json::string{to_string(what)}; }
@@ -90,7 +103,7 @@ boost::json::value as_json(T const& value) {
     boost::json::object made;
     boost::mp11::mp_for_each<boost::describe::describe_members<T, boost::describe::mod_any_access>>([&](auto member) {
         auto const& part = value.*member.pointer;
-        made.emplace(json_key(member.name, part), as_json(part));
+        made.emplace(json_key(member.name, part), is_wide(member.name, part) ? as_json(wide_text(part)) : as_json(part));
     });
     return made;
 }

@@ -183,7 +183,7 @@ std::shared_ptr<job_overview const> job_desk::look() {
     return mine->seen;
 }
 
-std::vector<job_sample> job_desk::samples(job_filter const& which) {
+std::vector<job_sample> job_desk::samples(queue_filter const& which) {
     std::lock_guard const lock{mutex_};
     if (which.name.empty()) return {all_.samples.begin(), all_.samples.end()};
     auto const found = tracks_.find({which.name, which.type});
@@ -191,7 +191,7 @@ std::vector<job_sample> job_desk::samples(job_filter const& which) {
     return {found->second.samples.begin(), found->second.samples.end()};
 }
 
-job_page job_desk::list(job_filter const& which, job_state state, std::size_t from, std::size_t most) {
+job_page job_desk::list(queue_filter const& which, job_state state, std::size_t from, std::size_t most) {
     std::vector<job_queue> queues;
     if (!which.name.empty() && !which.type.empty()) {
         queues.push_back({.name = which.name, .type = which.type, .counts = job_client{client_, which.name}.counts(which.type)});

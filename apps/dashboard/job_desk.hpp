@@ -64,11 +64,13 @@ struct cron_page {
 };
 
 // Of which jobs something is asked; empty: of all.
-struct job_filter {
+struct queue_filter {
     std::string name{}, type{};
 };
 
 enum class job_deed : std::uint8_t { retry, cancel };
+// What is done to all jobs of a queue.
+enum class queue_deed : std::uint8_t { pause, resume, retry, cancel };
 
 class job_desk {
 public:
@@ -76,14 +78,17 @@ public:
 
     std::shared_ptr<job_overview const> look();
     // Some minutes, as far as somebody looked.
-    std::vector<job_sample> samples(job_filter const& which);
+    std::vector<job_sample> samples(queue_filter const& which);
     // One queue after the other.
-    job_page list(job_filter const& which, job_state state, std::size_t from, std::size_t most);
+    job_page list(queue_filter const& which, job_state state, std::size_t from, std::size_t most);
     std::optional<job_info> find(std::string const& name, std::string_view id);
     flow_info flow_of(std::string const& name, std::string_view id, std::size_t most);
     cron_page crons(std::string const& name);
     // Written to the audit first. False: it was not in a state for that any more.
     bool act(job_deed deed, std::string const& name, job_info const& which, std::string const& by, std::string const& reason);
+    // The same for a queue, whose name and type are given. How many jobs were changed; of `pause` and `resume` 0 if that was so already. `state`: of `retry` and
+    // `cancel` only jobs in this one.
+    std::int64_t act(queue_deed deed, queue_filter const& which, job_state state, std::string const& by, std::string const& reason);
 
 private:
     using clock = std::chrono::steady_clock;

@@ -27,6 +27,13 @@ constexpr std::size_t line_bytes = 240;    // of a payload in a list
 constexpr std::size_t text_bytes = 8'192;  // and alone
 constexpr std::size_t most_reason = 300;
 
+struct named_deed {
+    std::string_view path;
+    queue_deed deed;
+};
+constexpr std::array queue_deeds{named_deed{"/api/jobs/pause", queue_deed::pause}, named_deed{"/api/jobs/resume", queue_deed::resume},
+                                 named_deed{"/api/jobs/retry-all", queue_deed::retry}, named_deed{"/api/jobs/cancel-all", queue_deed::cancel}};
+
 // Empty when it was not said.
 std::string said(std::string_view query, std::string_view key) {
     auto value = in_query(query, key);
@@ -107,7 +114,7 @@ response overview(job_desk& desk) {
     return as_response(json::object{{"queues", std::move(queues)}, {"left_out", now->left_out}});
 }
 
-response samples(job_desk& desk, job_filter const& which) {
+response samples(job_desk& desk, queue_filter const& which) {
     if (which.name.empty() != which.type.empty()) throw invalid_argument_error{"say both or none: ?name=NAME&type=TYPE"};
     json::array all;
     for (auto const& one : desk.samples(which)) {
@@ -118,7 +125,7 @@ response samples(job_desk& desk, job_filter const& which) {
 }
 
 response list(job_desk& desk, std::string_view query) {
-    job_filter const which{said(query, "name"), said(query, "type")};
+    queue_filter const which{said(query, "name"), said(query, "type")};
     auto const state = state_in(said(query, "state"));
     auto const from = number(query, "from", 0, 0, 1'000'000'000);
     auto const count = number(query, "count", usually_listed, 1, most_listed);
@@ -153,6 +160,22 @@ response flow(job_desk& desk, std::string const& name, std::string const& id) {
     return as_response(json::object{{"jobs", std::move(jobs)}, {"whole", found.is_whole}});
 }
 
+bool has_ended(job_state state) { return state == job_state::completed || state == job_state::failed || state == job_state::cancelled; }
+response wrong_state(job_state state) {
+    return refusal(400, has_ended(state) ? "one that has ended can't be cancelled" : "one that has not ended can't be run again");
+}
+
+// What is meant is a queue, as it is: which jobs are in it then was not seen by anybody.
+response done_to_queue(job_desk& desk, queue_deed deed, json::object const& order, std::string const& by) {
+    queue_filter const which{dashboard::name_in(order), member(order, "type")};
+    if (which.name.empty() || which.type.empty()) return refusal(400, "name and type must say which jobs are meant");
+    bool const has_state = deed == queue_deed::retry || deed == queue_deed::cancel;
+    auto const state = has_state ? state_in(member(order, "state")) : job_state::unknown;
+    if (has_state && has_ended(state) != (deed == queue_deed::retry)) return wrong_state(state);
+    auto const count = desk.act(deed, which, state, by, member(order, "reason").substr(0, most_reason));
+    return as_response(json::object{{"done", count != 0}, {"count", count}});
+}
+
 response crons(job_desk& desk, std::string const& name) {
     auto const all = desk.crons(name);
     json::array shown;
@@ -169,7 +192,9 @@ response crons(job_desk& desk, std::string const& name) {
 }  // namespace
 
 bool is_job_page(std::string_view path) { return std::ranges::find(pages, path) != pages.end(); }
-bool is_job_deed(std::string_view path) { return path == "/api/jobs/retry" || path == "/api/jobs/cancel"; }
+bool is_job_deed(std::string_view path) {
+    return path == "/api/jobs/retry" || path == "/api/jobs/cancel" || std::ranges::find(queue_deeds, path, &named_deed::path) != queue_deeds.end();
+}
 
 response job_page_of(job_desk& desk, std::string const& path, std::string const& query) {
     if (path == "/api/jobs") return overview(desk);
@@ -188,14 +213,14 @@ response job_deed_of(job_desk& desk, std::string const& path, std::string const&
     auto const parsed = json::parse(body, failure);
     if (failure || !parsed.is_object()) return refusal(400, R"(send {"name", "id", "state"})");
     auto const& order = parsed.get_object();
+    auto const of_queue = std::ranges::find(queue_deeds, path, &named_deed::path);
+    if (of_queue != queue_deeds.end()) return done_to_queue(desk, of_queue->deed, order, by);
     auto const name = name_in(order);
     auto const id = member(order, "id");
     if (name.empty() || id.empty() || member(order, "state").empty()) return refusal(400, "name, id and state must say which job is meant, and how it was seen");
     auto const state = state_in(member(order, "state"));
     auto const deed = path == "/api/jobs/retry" ? job_deed::retry : job_deed::cancel;
-    bool const has_ended = state == job_state::completed || state == job_state::failed || state == job_state::cancelled;
-    if (has_ended != (deed == job_deed::retry))
-        return refusal(400, has_ended ? "one that has ended can't be cancelled" : "one that has not ended can't be run again");
+    if (has_ended(state) != (deed == job_deed::retry)) return wrong_state(state);
     auto const found = desk.find(name, id);
     if (!found) return no_such_job();
     if (found->state != state) return refusal(409, "it is " + std::string{to_string(found->state)} + " now; nothing was done");

@@ -7,8 +7,10 @@
 //   GET  /api/jobs/flow              ?name=NAME&id=ID: {"jobs": [{"id", "state", "since_ms", "parents"}], "whole"}
 //   GET  /api/jobs/crons             ?name=NAME; of all without it: {"crons": [...], "total", "left_out": names}
 //   POST /api/jobs/retry /api/jobs/cancel    {"name", "id", "state": as it was seen, "reason"}
+//   POST /api/jobs/pause /api/jobs/resume    {"name", "type", "reason"}: {"done": whether it was not so already}
+//   POST /api/jobs/retry-all /api/jobs/cancel-all    {"name", "type", "state": of those that are meant, "reason"}: {"done", "count"}
 //
-// Names that are not UTF-8 have "raw", percent-encoded, besides. Payloads and results are cut; "payload_bytes" says how long one is.
+// Names that are not UTF-8 have "raw", percent-encoded, besides. Payloads and results are cut; "payload_bytes" of a job that is shown alone says how long its payload is.
 #pragma once
 
 #include "dashboard/http.hpp"

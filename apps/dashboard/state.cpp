@@ -32,7 +32,7 @@ bool same(client_info const& a, client_info const& b) {
     return all(a) == all(b);
 }
 bool same(object_info const& a, object_info const& b) {
-    auto const all = [](object_info const& o) { return std::tie(o.count, o.taken, o.holders, o.queue, o.delayed, o.dead, o.blocked, o.groups); };
+    auto const all = [](object_info const& o) { return std::tie(o.count, o.taken, o.holders, o.queue, o.delayed, o.dead, o.blocked, o.paused, o.groups); };
     return all(a) == all(b);
 }
 bool same(hold_info const& a, hold_info const& b) {
@@ -73,6 +73,7 @@ std::string text_of(object_info const& o) {
     if (o.delayed != 0) made["delayed"] = o.delayed;
     if (o.dead != 0) made["dead"] = o.dead;
     if (o.blocked != 0) made["blocked"] = o.blocked;
+    if (o.paused) made["paused"] = true;
     if (!o.type.empty()) made["type"] = o.type;
     if (!o.groups.empty()) made["groups"] = apps::as_json(o.groups);
     return json::serialize(made);

@@ -36,7 +36,7 @@ void fill(job_client& to, std::size_t count) {
 
 /// What is done is forgotten, as by the peer.
 std::unique_ptr<job_worker> start_worker(client& by, std::size_t concurrency, std::function<void()> each) {
-    auto made = std::make_unique<job_worker>(by, "bench", job_worker_options{.concurrency = concurrency, .keep_completed = 0});
+    auto made = std::make_unique<job_worker>(by, "bench", job_worker_options{.concurrency = concurrency, .completed_retention = std::chrono::milliseconds{0}});
     made->handle<std::string>("job", [each = std::move(each)](std::string const&) -> task<void> {
         each();
         co_return;

@@ -24,9 +24,9 @@ std::string_view to_string(missed_runs policy) noexcept;
 struct cron_options {
     /// `minute hour day-of-month month day-of-week`, with seconds in front of them if there are six fields: "30 2 * * MON-FRI", "*/10 * * * * *";
     /// or @hourly, @daily, @weekly, @monthly, @yearly.
-    std::string_view expression{};
+    text_ref expression{};
     /// An IANA name. docs/jobs.md says what happens when its clocks change.
-    std::string_view zone = "UTC";
+    text_ref zone = "UTC";
     missed_runs missed = missed_runs::skip;
     /// A due time that is fired later than this counts as missed; until then it is just late. 1 s to 30 days.
     std::chrono::milliseconds late{60'000};

@@ -51,11 +51,15 @@ struct durable_subscribe_options {
     std::string group{};              ///< shared by those with the same pattern; empty: every message to this subscription
     std::string from = "$";           ///< where to begin: "$" (from now on), "0" (all that is kept), or an id, which is passed over. Of a group: when it is new with this pattern
     std::size_t concurrency = 1;      ///< of a group; without one it is 1
-    std::int64_t max_deliveries = 5;  ///< of a group, as in consumer_options
-    std::chrono::milliseconds idle_limit{30'000};  ///< of a group, as in consumer_options
+    std::int64_t max_deliveries = 20;  ///< of a group, as in consumer_options; so are those that follow
+    std::chrono::milliseconds idle_limit{30'000};
+    std::size_t max_pending = 0;
+    std::chrono::milliseconds retry_min{1'000};
+    std::chrono::milliseconds retry_max{600'000};
+    std::chrono::milliseconds dead_retention{std::chrono::hours{24 * 14}};
     /// As in `bus_subscribe_options`; a thread of the subscription's waits while one runs there. If it throws, that is as if the handler did.
     std::function<void(std::function<void()>)> executor{};
-    std::function<void()> on_gap{};   ///< without a group: messages were trimmed away before they were read (also: all up to the id `from`), or the stream was deleted
+    std::function<void()> on_gap{};   ///< messages were trimmed away before they were read. Without a group also: all up to the id `from` were, or the stream was deleted
 };
 
 struct durable_counters {
@@ -90,6 +94,8 @@ public:
     static constexpr std::string_view channel_field = "channel";
 
     durable_bus(client& by, std::string_view name, stream_options options = {});
+    /// Over a stream that other programs made, or may use. Their entries are messages where they have the fields "channel" and "data".
+    durable_bus(client& by, lockstep::key const& at, stream_options options = {});
 
     /// The message's id.
     template <class T, codec_for<T> Codec = codec<T>>

@@ -20,6 +20,7 @@
 #include <lockstep/client.hpp>
 #include <lockstep/detail/time_after.hpp>
 #include <lockstep/leadership.hpp>
+#include <lockstep/text_ref.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -67,16 +68,18 @@ private:
     std::function<bool(std::stop_token)> ask_;
 };
 
-/// ttl > renew_deadline > retry_period, or the constructor throws.
+/// ttl > renew_deadline > retry_period, or the constructor throws. Those that are left out follow from those that are set, so that one of them is enough.
 struct election_options {
     /// How this candidate is known to others: 1 to 256 bytes without control characters. Empty: <host>-<pid>.
-    std::string_view id{};
-    /// How long the server keeps the seat of a leader that is gone.
-    std::chrono::milliseconds ttl{15'000};
-    /// A leader that could not renew for so long steps down. At most nine tenths of `ttl`: the rest is for clocks that differ.
-    std::chrono::milliseconds renew_deadline{10'000};
-    /// How often it renews, with ±20 % of jitter, at most every half of `renew_deadline`. `run` also waits so long after a failure.
-    std::chrono::milliseconds retry_period{2'000};
+    text_ref id{};
+    /// How long the server keeps the seat of a leader that is gone. [15 s; longer where `renew_deadline` or `retry_period` needs it]
+    std::optional<std::chrono::milliseconds> ttl{};
+    /// A leader that could not renew for this long steps down. At most nine tenths of `ttl`: the rest is for clocks that differ. [two thirds of `ttl`;
+    /// twice `retry_period` if that is longer]
+    std::optional<std::chrono::milliseconds> renew_deadline{};
+    /// How often it renews, with ±20 % of jitter, at most every half of `renew_deadline`. `run` also waits this long after a failure. [a fifth of
+    /// `renew_deadline`, at most two fifteenths of `ttl`]
+    std::optional<std::chrono::milliseconds> retry_period{};
 
     /// 0 to 1000. The highest of those in line is next.
     int priority = 0;
@@ -92,10 +95,10 @@ struct election_options {
     std::chrono::milliseconds health_interval{1'000};
     std::chrono::milliseconds health_timeout{5'000};
 
-    /// So many replicas must have heard of it within `replica_timeout` before somebody leads; otherwise it is given back and tried again. Who
-    /// leads steps down when that many have not heard of it for `renew_deadline`, which is at least `replica_timeout` and `retry_period` together.
+    /// This many replicas must have heard of it within `replica_timeout` before it leads; otherwise it is given back and tried again. A leader
+    /// steps down when that many have not heard of it for `renew_deadline`, which is at least `replica_timeout` and `retry_period` together.
     unsigned min_replicas = 0;
-    std::chrono::milliseconds replica_timeout{1'000};
+    std::optional<std::chrono::milliseconds> replica_timeout{};  ///< [1 s, or less where `renew_deadline` leaves less]
 
     /// Refuse one server: two can lead for a while after it failed over. Only with `redlock_nodes`, of which there must be so many.
     bool require_quorum = false;
@@ -108,7 +111,7 @@ struct election_options {
 
 struct observe_options {
     /// `leader_change::position` of the last one known; empty: from now on; "0": all that the server still has (about the last 1000).
-    std::string_view after{};
+    text_ref after{};
 };
 
 /// Ends when it goes: when `stop` returns the handler does not run and will not run again, unless it was called from the handler itself.

@@ -6,10 +6,14 @@
 ///     charged.run(what.id, [&] { charge(card, amount); });      // false: it was done before
 ///
 /// `run` asks whether it may, runs `work`, and records that it was done; the record stays for `retention`. While one is at it, others who come with the
-/// same id get `busy_error` (of a consumer the entry is tried again later, which counts for nothing). What throws is forgotten, and may be done again at once.
+/// same id get `busy_error`; thrown by a handler of a consumer, a queue worker or a job worker, it has the work tried again later, which counts for nothing.
+/// What throws is forgotten, and may be done again at once.
+///
+/// The right to do it is leased, and renewed by the client while `work` runs, however long that takes. So `lease` may be short: it is how long others wait when
+/// the process dies. Keep it below the lease of the jobs or items that it guards, so that whoever takes those over does not find it busy.
 ///
 /// Not exactly once: a process that dies between the end of `work` and the record leaves it undone in the books, and when `lease` is over it is done
-/// again. Where `work` writes to a database, write the id there in the same transaction instead; this is for what has no transactions.
+/// again. So is the work of a process that could not renew its lease for that long. Where `work` writes to a database, write the id there in the same transaction instead; this is for what has no transactions.
 ///
 /// Cancelled while `work` runs, it ends as `work` does: done is recorded, and what throws may be done again. Either is told to the server before it ends.
 ///
@@ -40,7 +44,7 @@ public:
 
 struct idempotency_options {
     std::chrono::milliseconds retention{std::chrono::hours{24}};  ///< how long what was done is remembered
-    std::chrono::milliseconds lease{60'000};                      ///< how long nobody else may do it; longer than `work` takes
+    std::chrono::milliseconds lease{15'000};                      ///< how long nobody else may do it when its process has died; renewed while `work` runs
 };
 
 class idempotency {

@@ -66,7 +66,7 @@ public:
         return raw_.async_schedule(type, std::move(bytes), how);
     }
 
-    /// All or none, in one call: jobs that wait for one another. Returns their ids by their names. Throws `invalid_argument_error` for a flow that is not
+    /// All or none: jobs that wait for one another. Returns their ids by their names. Throws `invalid_argument_error` for a flow that is not
     /// sound, and for a parent that there is not.
     std::map<std::string, std::string, std::less<>> add_flow(job_flow const& flow, std::stop_token token = {}) {
         return blocking(async_add_flow(flow), std::move(token));
@@ -97,6 +97,7 @@ public:
     bool cancel(std::string_view id, std::stop_token token = {}) { return blocking(async_cancel(id), std::move(token)); }
     task<bool> async_cancel(std::string_view id) { return raw_.async_change("cancel", id, {}, 0); }
     /// One that has ended is run again, as if it had never been tried. Jobs of its flow that failed or were skipped because of it wait for it again.
+    /// False also while another job has its key.
     bool requeue(std::string_view id, std::chrono::milliseconds delay = {}, std::int32_t priority = 0, std::stop_token token = {}) {
         return blocking(async_requeue(id, delay, priority), std::move(token));
     }
@@ -111,17 +112,38 @@ public:
         return raw_.async_change("move", id, delay, priority);
     }
 
-    /// Nothing: there is none, or it ended long ago.
+    /// Requeues all jobs that this filter means: those that failed, unless it says otherwise. Those that failed because of their parents come back together
+    /// with these, and are not counted. How many. Done in steps of some ms each, so that others are served meanwhile; jobs that end meanwhile are left
+    /// alone. If it was interrupted, what is done is done, and calling it again does the rest. Observers are told of each job.
+    std::int64_t retry_all(job_filter const& which = {}, std::chrono::milliseconds delay = {}, std::int32_t priority = 0, std::stop_token token = {}) {
+        return blocking(async_retry_all(which, delay, priority), std::move(token));
+    }
+    task<std::int64_t> async_retry_all(job_filter const& which = {}, std::chrono::milliseconds delay = {}, std::int32_t priority = 0) {
+        return raw_.async_change_all("requeue", which, delay, priority);
+    }
+    /// Cancels all jobs that this filter means and that have not ended, in the same way. Jobs that are scheduled meanwhile are left alone.
+    std::int64_t cancel_all(job_filter const& which = {}, std::stop_token token = {}) { return blocking(async_cancel_all(which), std::move(token)); }
+    task<std::int64_t> async_cancel_all(job_filter const& which = {}) { return raw_.async_change_all("cancel", which, {}, 0); }
+
+    /// Nothing: there is none, or it ended long ago. What is too large for `client_options::max_reply_bytes` is cut (`job_info::is_cut`).
     std::optional<job_info> find(std::string_view id, std::stop_token token = {}) { return blocking(async_find(id), std::move(token)); }
     task<std::optional<job_info>> async_find(std::string_view id) { return raw_.async_find(id); }
-    /// Those of one type that are in a state: the youngest first if they have ended, else in the order in which they will be run.
+    /// Those of one type that are in a state: the youngest first if they have ended, else in the order in which they will be run. Of payload, result, progress
+    /// and failures 4 KiB each are told (`job_info::is_cut`); `find` tells all.
     std::vector<job_info> list(std::string_view type, job_state state, std::size_t from = 0, std::size_t most = 100, std::stop_token token = {}) {
         return blocking(async_list(type, state, from, most), std::move(token));
     }
     task<std::vector<job_info>> async_list(std::string_view type, job_state state, std::size_t from = 0, std::size_t most = 100) {
         return raw_.async_list(type, state, from, most);
     }
-    /// Those of one type that have this tag, in any state, the youngest first. A page may be shorter where some were forgotten meanwhile.
+    /// Those of one type that wait and are delayed, the one that is due first in front. `list` tells them behind the others that wait.
+    std::vector<job_info> delayed(std::string_view type, std::size_t from = 0, std::size_t most = 100, std::stop_token token = {}) {
+        return blocking(async_delayed(type, from, most), std::move(token));
+    }
+    task<std::vector<job_info>> async_delayed(std::string_view type, std::size_t from = 0, std::size_t most = 100) {
+        return raw_.async_delayed(type, from, most);
+    }
+    /// Those of one type that have this tag, in any state, the youngest first, as `list` tells them. A page may be shorter where some were forgotten meanwhile.
     std::vector<job_info> tagged(std::string_view type, std::string_view tag, std::size_t from = 0, std::size_t most = 100, std::stop_token token = {}) {
         return blocking(async_tagged(type, tag, from, most), std::move(token));
     }
@@ -137,7 +159,17 @@ public:
     job_counts counts(std::string_view type, std::stop_token token = {}) { return blocking(async_counts(type), std::move(token)); }
     task<job_counts> async_counts(std::string_view type) { return raw_.async_counts(type); }
 
-    /// How it ended, as soon as it has; nobody polls. Nothing: not in this time.
+    /// No job of this type is begun any longer, by any worker, until `resume`: they may still be scheduled, and wait. Those that a worker has already go on
+    /// and may complete; so may the few that it has fetched ahead. A type stays paused until it is resumed, even when there are no jobs of it. False: it was
+    /// paused already.
+    bool pause(std::string_view type, std::stop_token token = {}) { return blocking(async_pause(type), std::move(token)); }
+    task<bool> async_pause(std::string_view type) { return raw_.async_pause(type, true); }
+    /// Jobs that wait are begun at once. False: it was not paused.
+    bool resume(std::string_view type, std::stop_token token = {}) { return blocking(async_resume(type), std::move(token)); }
+    task<bool> async_resume(std::string_view type) { return raw_.async_pause(type, false); }
+
+    /// How it ended, as soon as it has; nobody polls. Nothing: not in this time. Throws `protocol_error` for a result that is larger than
+    /// `client_options::max_reply_bytes` allows.
     std::optional<job_outcome> wait(std::string_view id, std::chrono::milliseconds time, std::stop_token token = {}) {
         return blocking(async_wait(id, time), std::move(token));
     }

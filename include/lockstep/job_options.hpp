@@ -2,9 +2,12 @@
 
 /// The options of `job_client` and `job_worker`, and what they tell of jobs.
 
+#include <lockstep/text_ref.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -37,8 +40,8 @@ struct job_options {
     std::chrono::system_clock::time_point at{};
     /// Larger ones are run before smaller ones of the same type. -1,000,000 to 1,000,000.
     std::int32_t priority = 0;
-    /// How often it may be tried in all when its handler throws. 1 to 1,000,000.
-    std::int32_t attempts = 3;
+    /// How often it may be tried in all when its handler throws. 1 to 1,000,000. With the pauses below, the default is given up after about 1 h 45 min.
+    std::int32_t attempts = 20;
     /// The pause before the second try; each further one is `backoff_factor` times as long, at most `max_backoff`. Factor 1: always the same.
     std::chrono::milliseconds backoff{1'000};
     std::chrono::milliseconds max_backoff{600'000};
@@ -48,16 +51,16 @@ struct job_options {
     /// A try that takes longer counts as failed, and its handler is asked to stop. 0: any time.
     std::chrono::milliseconds timeout{0};
     /// While a job of this type with this key waits or runs, another one is not scheduled. 0 to 512 bytes; empty: none.
-    std::string_view key{};
+    text_ref key{};
     /// Nor for this long after it was done. Counts only with a key.
     std::chrono::milliseconds key_window{0};
     /// Of the jobs of this type with this name, one at a time waits to be run or runs, in the whole fleet. 1 to 512 bytes; empty: any number. Not with a key.
-    std::string_view single{};
+    text_ref single{};
     single_policy when_running = single_policy::queue;
     /// It is one of the jobs of this batch (`job_client::batch`). 1 to 512 bytes; empty: of none. Not with a key.
-    std::string_view batch{};
+    text_ref batch{};
     /// Words by which it can be found (`job_client::tagged`), with spaces between them: 16 at most, of 1 to 64 letters, digits and any of . _ : - each.
-    std::string_view tags{};
+    text_ref tags{};
     /// Counts only in a flow.
     parent_failure on_parent_failure = parent_failure::fail;
 };
@@ -104,6 +107,10 @@ struct job_info {
     std::vector<std::string> parents{};   ///< in a flow: ids of the jobs for which it waits, or waited
     std::string cron{};                   ///< the id of the schedule that it comes from; empty: none
     std::chrono::system_clock::time_point due{};  ///< when that was due
+    bool is_cut = false;                  ///< payload, result, progress or failures are longer than is told here
+    /// While it is delayed, or its next try is: when it can be run. Of a job with a priority that a program of version 0.1 delayed only `list` and `delayed`
+    /// know it.
+    std::optional<std::chrono::system_clock::time_point> delayed_until{};
 };
 
 /// A job of a flow, as `job_client::flow_of` tells it.
@@ -119,7 +126,6 @@ struct flow_info {
     bool is_whole = true;          ///< false: there are more
 };
 
-/// A job that was cancelled or moved while more than 1,000 waited may be counted as waiting until a worker has come to its old place.
 struct job_counts {
     std::int64_t waiting = 0;  ///< to be run now
     std::int64_t delayed = 0;
@@ -134,8 +140,23 @@ struct job_counts {
     std::int64_t ever_failed = 0;
     std::int64_t ever_retried = 0;
     std::int64_t ever_cancelled = 0;
+    // Those that were forgotten before their retention was over, because there were more than `keep_completed` or `keep_failed`:
+    std::int64_t dropped_completed = 0;
+    std::int64_t dropped_failed = 0;  ///< and cancelled ones
+    bool paused = false;  ///< none of them is begun until `resume`
 };
 job_counts& operator+=(job_counts& sum, job_counts const& one) noexcept;
+
+/// Which jobs `job_client::retry_all` and `cancel_all` mean: those to which all that is given here applies.
+struct job_filter {
+    text_ref type{};  ///< empty: of any type
+    text_ref tag{};   ///< empty: with any tags, or none
+    /// `retry_all`: failed (or unknown, the same), cancelled or completed. `cancel_all`: waiting, blocked or running; unknown: any of these.
+    job_state state = job_state::unknown;
+    /// That ended at least this long ago, or were scheduled then if they have not ended. 0 to 10 years.
+    std::chrono::milliseconds older_than{0};
+};
+static_assert(std::is_trivially_destructible_v<job_filter>);
 
 /// How a job ended.
 struct job_outcome {
@@ -168,7 +189,8 @@ struct batch_info {
 
 /// Something happened to a job.
 struct job_event {
-    std::string what;  ///< added, started, retrying, completed, failed, cancelled, requeued, moved, released (not blocked any more), progress
+    std::string what;  ///< added, started, retrying, completed, failed, cancelled, requeued, moved, released (not blocked any more), progress,
+                     ///< postponed (by its handler, or given back by a worker that ends)
     std::string id;
 };
 
@@ -178,16 +200,28 @@ struct job_worker_options {
     std::size_t concurrency = 10;
     /// How long a job is left with a worker without a word from it; then it is run again. Renewed while it runs. 20 ms to 24 h.
     std::chrono::milliseconds lease{30'000};
-    /// A job whose worker died so often has failed. 2 to 1,000,000.
+    /// A job whose lease ended so often in a row, because its workers died, has failed. A try that ended in any other way begins the count anew, and so
+    /// does one that told of progress. 2 to 1,000,000.
     std::int32_t max_crashes = 5;
-    /// How many jobs that ended are remembered, of each type, and for how long. With 0 nothing is known of one as soon as it has completed, unless
-    /// somebody waits for its end already, or jobs of a flow for its result.
-    std::int64_t keep_completed = 1'000;
-    std::chrono::milliseconds keep_completed_for{std::chrono::hours{24}};
-    std::int64_t keep_failed = 10'000;  ///< and cancelled ones
-    std::chrono::milliseconds keep_failed_for{std::chrono::hours{24 * 7}};
+    /// How long the worker's destruction lets handlers run on. Then they are told to stop and their jobs are given to others, which counts as neither a failure
+    /// nor a crash; it still waits for the handlers to return. See `job_worker::stop`. 0 to 24 h.
+    std::chrono::milliseconds stop_limit{30'000};
+    // How long jobs that ended are remembered. These four are settings of the types that the worker handles: what is given here is stored at the server and
+    // counts for all workers of the type, also for those that do not give it. What no worker has given is as said behind it.
+
+    /// How long a job that completed is remembered: 24 h. With 0 nothing is known of one as soon as it has completed, unless a caller waits for its end
+    /// already, or jobs of a flow for its result.
+    std::optional<std::chrono::milliseconds> completed_retention{};
+    /// How many that completed are remembered at most, of each type: 10,000. 0: any number. Those that completed within the last minute are not counted out, so
+    /// a fleet that completes tens of thousands each second should set `completed_retention` to seconds.
+    std::optional<std::int64_t> keep_completed{};
+    /// How long a job that failed or was cancelled is remembered: 14 days.
+    std::optional<std::chrono::milliseconds> failed_retention{};
+    /// How many that failed, and how many that were cancelled, are remembered at most, of each type: 0, which is any number. Those that are forgotten because
+    /// there are too many are counted (`job_counts::dropped_failed`).
+    std::optional<std::int64_t> keep_failed{};
     /// As others see it; empty: the client's.
-    std::string_view name{};
+    text_ref name{};
     /// Takes part in firing the schedules of these jobs (`job_client::cron`): one of all workers does, by election.
     bool fires_crons = true;
     /// When the one that does has died, another one goes on after this time at most. 100 ms to 24 h.
@@ -199,9 +233,10 @@ static_assert(std::is_trivially_destructible_v<job_worker_options>);
 struct handle_options {
     /// How many at once here, of this type. 0: as many as the worker may run.
     std::size_t concurrency = 0;
-    /// So often, in all processes together: a job is begun when it is its type's turn there (the key is the type). Must outlive the worker.
+    /// So often, in all processes together: a job is begun when it is its type's turn there (the key is the type). While the type waits for its turn no job is
+    /// taken, so the next one is that with the highest priority at that time. Must outlive the worker.
     rate_limiter* limit = nullptr;
-    /// A job is begun while this circuit is closed, or as its probe; what its handler throws counts there. Must outlive the worker.
+    /// A job is taken and begun while this circuit is closed, or as its probe; what its handler throws counts there. Must outlive the worker.
     circuit_breaker* breaker = nullptr;
     /// The pause after so many failures, instead of what the job's options say; what was thrown is given, too. Must not throw.
     std::chrono::milliseconds (*backoff)(std::int32_t failures, std::string_view reason) = nullptr;

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <string>
@@ -59,7 +60,34 @@ public:
         return sum_of(when_all(std::move(asking)));
     }
 
+    /// Of all shards. False: all were paused already.
+    bool pause(std::string_view type, std::stop_token token = {}) {
+        bool any = false;
+        for (auto& one : shards_) any = one.pause(type, token) || any;
+        return any;
+    }
+    task<bool> async_pause(std::string_view type) {
+        std::vector<task<bool>> asking;
+        for (auto& one : shards_) asking.push_back(one.async_pause(type));
+        return any_of(when_all(std::move(asking)));
+    }
+    /// False: none was paused.
+    bool resume(std::string_view type, std::stop_token token = {}) {
+        bool any = false;
+        for (auto& one : shards_) any = one.resume(type, token) || any;
+        return any;
+    }
+    task<bool> async_resume(std::string_view type) {
+        std::vector<task<bool>> asking;
+        for (auto& one : shards_) asking.push_back(one.async_resume(type));
+        return any_of(when_all(std::move(asking)));
+    }
+
 private:
+    static task<bool> any_of(task<std::vector<bool>> asking) {
+        auto const all = co_await std::move(asking);
+        co_return std::ranges::find(all, true) != all.end();
+    }
     static task<job_counts> sum_of(task<std::vector<job_counts>> asking) {
         auto const all = co_await std::move(asking);
         job_counts sum;
@@ -96,6 +124,13 @@ public:
         for (auto& one : workers_) ending.push_back(one.async_stop());
         return when_all(std::move(ending));
     }
+    /// As `job_worker::stop` with a limit, of all at the same time. Returns whether all handlers have ended.
+    bool stop(std::chrono::milliseconds limit) { return sync_wait(async_stop(limit)); }
+    task<bool> async_stop(std::chrono::milliseconds limit) {
+        std::vector<task<bool>> ending;
+        for (auto& one : workers_) ending.push_back(one.async_stop(limit));
+        return have_all_ended(when_all(std::move(ending)));
+    }
     std::uint64_t completed() const noexcept {
         std::uint64_t sum = 0;
         for (auto const& one : workers_) sum += one.completed();
@@ -103,6 +138,11 @@ public:
     }
 
 private:
+    static task<bool> have_all_ended(task<std::vector<bool>> ending) {
+        auto const all = co_await std::move(ending);
+        co_return std::find(all.begin(), all.end(), false) == all.end();
+    }
+
     std::deque<job_worker> workers_;
 };
 

@@ -12,14 +12,24 @@
 ///     ...                                                     // works until stop() or the end of `worker`
 ///
 /// What a handler returns is the job's result. One that throws is tried again after a pause, as the job's options say; the exception's text is kept. One
-/// that throws `lockstep::reject` is not tried again. At least once: a job whose worker was killed is run again elsewhere when its lease ends.
-/// Only one try completes it: the others are refused.
+/// that throws `lockstep::reject` is not tried again; one that throws `lockstep::later` is run again after the delay that it names, and one that throws
+/// `busy_error` (of `idempotency`: somebody else is doing it) after a growing delay of up to 30 s. Neither counts as a failure. At least once: a job whose
+/// worker was killed is run again elsewhere when its lease ends. Only one try completes it: the others are refused.
 ///
-/// A handler is told to stop (`stop_token()`, and coroutines by cancellation) when its job was cancelled, its time is over, or its lease was lost.
+/// A handler is told to stop (`stop_token()`, and coroutines by cancellation) when its job was cancelled, its time is over, its lease was lost, or the worker
+/// or its client ends and does not wait for it. What it throws after the latter does not count as a failure, and its job is run elsewhere at once.
+///
+/// Tries that fail are logged, for each type in one line per 20 s at most, with how many they were. A worker of whose handlers most fail ("no database here")
+/// takes fewer jobs of that type, down to one per 5 s, so that they are left to workers that can do them; one success in five and it takes all it may.
+/// What is larger than 16 MiB as a result or 1 MiB as progress makes a job fail at once.
+///
+/// A handler that runs on when its job's time is over (`job_options::timeout`) is logged and counted (`stuck`); that job is not run here again until it has
+/// ended, but elsewhere.
 ///
 /// Failure: nothing is thrown at you after `start`. While the server is away it tries again, and logs that.
-/// Threads: everything may be called from any thread, but for destruction. Not from a handler: `stop`, destruction. Destruction waits for handlers; on an I/O
-/// thread or one of the executor that the client lives on, where it can't wait, it only lets them end: await `async_stop` before.
+/// Threads: everything may be called from any thread, but for destruction. Not from a handler: `stop`, destruction. Destruction waits for handlers
+/// (`job_worker_options::stop_limit`); on an I/O thread or one of the executor that the client lives on, where it can't wait, it only lets them end: await
+/// `async_stop` before.
 
 #include <lockstep/codec.hpp>
 #include <lockstep/detail/raw_jobs.hpp>
@@ -51,8 +61,8 @@ public:
 
     /// In a flow: ids of the jobs for which this one waited, in no certain order.
     std::vector<std::string> const& parents() const noexcept { return raw_.parents(); }
-    /// What one of these returned. Nothing: it did not complete, or is forgotten (which it is not while a child of it has not completed). Throws
-    /// `invalid_argument_error` for what is no parent.
+    /// What one of these returned. Nothing: it did not complete, or is forgotten (which it is not while this one runs). Throws
+    /// `invalid_argument_error` for what is not a parent, `protocol_error` for a result larger than `client_options::max_reply_bytes` allows.
     template <class T, codec_for<T> Codec = codec<T>>
     std::optional<T> parent_result(std::string_view id) {
         raw_.require_blocking();
@@ -141,14 +151,22 @@ public:
 
     /// Throws `std::system_error` where there can't be so many threads.
     void start() { raw_.start(); }
-    /// No more jobs are taken; handlers that run finish, and what they did is told to the server. Returns then.
+    /// No more jobs are taken; handlers that run finish, however long they take, and what they did is told to the server. Returns then.
     void stop(std::stop_token token = {}) { raw_.stop(std::move(token)); }
     task<void> async_stop() { return raw_.async_stop(); }
+    /// The same within a time limit: the stop tokens of running handlers trip at once (coroutines are cancelled). After the limit, or when they throw, their
+    /// jobs are given back, so that other workers run them at once; that counts as neither a failure nor a crash. Returns whether all handlers have ended.
+    /// Those that have not run on, and what they return is ignored: destruction waits for them. A server that does not answer delays it by 2 s at most.
+    bool stop(std::chrono::milliseconds limit, std::stop_token token = {}) { return raw_.stop_within(limit, std::move(token)); }
+    task<bool> async_stop(std::chrono::milliseconds limit) { return raw_.async_stop_within(limit); }
     /// The same without waiting.
     void request_stop() noexcept { raw_.request_stop(); }
 
     std::uint64_t completed() const noexcept { return raw_.completed(); }  ///< jobs whose handler returned, here
     std::uint64_t failed() const noexcept { return raw_.failed(); }        ///< tries that failed, here
+    /// Handlers that run on here though the time of their jobs has been over for a second or more: they do not heed their stop tokens. Functions among them
+    /// keep a thread each.
+    std::size_t stuck() const noexcept { return raw_.stuck(); }
 
 private:
     detail::raw_job_worker raw_;

@@ -42,6 +42,9 @@ struct lease_options {
     std::optional<std::chrono::milliseconds> retention{};
     /// The most that may wait for one name. [100,000]
     std::optional<std::size_t> max_waiters{};
+    /// False: neither counted in statistics nor traced or recorded. For a lease that is a part of something of which another lease is reported, as the
+    /// `shared_mutex` of `lockstep run` is. [true]
+    std::optional<bool> report{};
 };
 static_assert(std::is_trivially_destructible_v<lease_options>);
 

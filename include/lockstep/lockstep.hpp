@@ -25,7 +25,9 @@
 #include <lockstep/job_shards.hpp>
 #include <lockstep/job_options.hpp>
 #include <lockstep/job_worker.hpp>
+#include <lockstep/key.hpp>
 #include <lockstep/latch.hpp>
+#include <lockstep/later.hpp>
 #include <lockstep/leaderboard.hpp>
 #include <lockstep/leadership.hpp>
 #include <lockstep/lease.hpp>
@@ -56,6 +58,7 @@
 #include <lockstep/stream_types.hpp>
 #include <lockstep/subscription.hpp>
 #include <lockstep/task.hpp>
+#include <lockstep/text_ref.hpp>
 #include <lockstep/trace.hpp>
 #include <lockstep/version.hpp>
 #include <lockstep/versioned.hpp>

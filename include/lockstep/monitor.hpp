@@ -17,6 +17,7 @@
 #include <lockstep/client.hpp>
 #include <lockstep/leadership.hpp>
 #include <lockstep/task.hpp>
+#include <lockstep/text_ref.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -104,6 +105,7 @@ struct object_info {
     std::vector<group_info> groups{};  ///< of a stream, or channels of a bus (most subscribers first); 100 at most
     std::string type{};         ///< of jobs: each type of a name is an object of its own
     std::int64_t blocked = 0;   ///< jobs that wait for others; not in `count`
+    bool paused = false;        ///< a queue or a type of jobs, of which nothing is delivered
 };
 
 struct timing {
@@ -135,8 +137,8 @@ struct snapshot {
 
 struct snapshot_options {
     /// Only this one, whose keys are read themselves; empty: all. Without boards with periods. `clients` are then those that hold it or wait for it.
-    std::string_view name{};
-    std::string_view pattern{}; ///< only names that fit, with * and ? as in Redis
+    text_ref name{};
+    text_ref pattern{}; ///< only names that fit, with * and ? as in Redis
     std::size_t limit = 100'000;  ///< objects
     std::size_t holders = 1'000;  ///< holds of each object that are listed; the rest is only counted
     std::size_t waiters = 100;  ///< places of each queue that are listed; the rest is only counted
@@ -186,8 +188,8 @@ struct audit_entry {
 
 struct release_options {
     bool force = false;         ///< also one whose owner is there
-    std::string_view by{};      ///< who does this; empty: user@host of this process
-    std::string_view reason{};
+    text_ref by{};      ///< who does this; empty: user@host of this process
+    text_ref reason{};
 };
 
 struct history_entry {

@@ -31,7 +31,7 @@ struct client_options {
     std::string password{};       ///< overrides the URL's
     std::string password_file{};  ///< file whose content (less a final newline) is the password; read at each connect
     std::string name{};           ///< shown by CLIENT LIST and by monitors; empty: the program's name
-    std::string prefix = "lockstep";  ///< first part of every key Lockstep makes
+    std::string prefix{};         ///< first part of every key Lockstep makes; empty: the URL's, then LOCKSTEP_PREFIX, then "lockstep"
     tls_options tls{};
 
     std::chrono::milliseconds connect_timeout{2'000};    ///< one attempt: name look-up, connect, TLS, log-in together

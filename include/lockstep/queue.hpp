@@ -81,16 +81,28 @@ struct dead_letter {
     std::string reason;  ///< of the last nack, or that its lease ended
     std::int32_t deliveries = 0;
     std::chrono::system_clock::time_point died{};
+    std::size_t size = 0;  ///< of the payload; larger than `bytes`, which is empty, if this client cannot receive that much (`max_reply_bytes`)
     T value() const { return Codec::decode(bytes); }
 };
 
-/// Handlers that `consume` started. Stops and waits for them when it is destroyed; on an I/O thread or one of the executor that the client lives on, where
-/// it can't wait, it only lets them end: await `async_stop` before.
+/// Handlers that `consume` started.
+///
+/// A worker whose handlers mostly throw takes fewer items, up to one every 5 s, so that others who can handle them get them; a few that succeed end that.
+/// Failures are logged, in one line at once and then in one every 20 s at most.
+///
+/// Destruction stops them as `stop` does, and waits for them. After `consume_options::stop_limit` it trips the stop tokens of those that still run, a second
+/// later it gives back what they handle, and it waits until they have returned, for a thread cannot be ended. On an I/O thread or one of the executor that the
+/// client lives on, where it can't wait, it only lets them end: await `async_stop` before.
 class queue_worker {
 public:
     /// No more items are taken; handlers that run finish, and what they did is acknowledged. Returns then. Not in a handler.
     void stop(std::stop_token token = {}) { raw_.stop(std::move(token)); }
     task<void> async_stop() { return raw_.async_stop(); }
+    /// The same, but the stop tokens of handlers that run trip at once (coroutines are cancelled, too), and after `limit` the items of those that have not
+    /// ended are given back: others get them at once, and it counts neither as a failure nor as a delivery. So do items whose handlers
+    /// throw because of the token. Returns whether all had ended by then. What a handler does after that is not acknowledged.
+    bool stop(std::chrono::milliseconds limit, std::stop_token token = {}) { return raw_.stop(limit, std::move(token)); }
+    task<bool> async_stop(std::chrono::milliseconds limit) { return raw_.async_stop_within(limit); }
     /// The same without waiting.
     void request_stop() noexcept { raw_.request_stop(); }
     std::uint64_t done() const noexcept { return raw_.done(); }      ///< items whose handler returned
@@ -126,7 +138,9 @@ public:
 
     /// Runs `handler(queue_item<T>&)` or `handler(T)` for item after item. One that returns void runs on threads of its own, `concurrency` of
     /// them; one that returns `task<void>` on the client's I/O thread, and must not block. An item whose handler ends is acknowledged,
-    /// one whose handler throws is given back with the exception's text as the reason.
+    /// one whose handler throws is given back with the exception's text as the reason. One that throws `reject` (consumer.hpp) makes the item a dead
+    /// letter at once, for that reason; `later` (later.hpp) puts it off, and `busy_error` (idempotency.hpp) for a growing time: neither of them counts
+    /// as a failure or as a delivery.
     template <class Handler>
     queue_worker consume(consume_options const& how, Handler handler) {
         auto kept = std::make_shared<Handler>(std::move(handler));
@@ -149,20 +163,41 @@ public:
 
     queue_counts counts(std::stop_token token = {}) const { return blocking(async_counts(), std::move(token)); }
     task<queue_counts> async_counts() const { return raw_.async_counts(); }
+    /// Nothing is delivered any longer, by any process, until `resume`: what comes waits, consumers wait as for an empty queue, and `dequeue` finds nothing
+    /// in time. What was delivered before is not affected: its lease is renewed, and it may be acknowledged. A queue stays paused until it is resumed,
+    /// even when it is empty and nobody uses it. False: it was paused already.
+    bool pause(std::stop_token token = {}) { return blocking(async_pause(), std::move(token)); }
+    task<bool> async_pause() { return raw_.async_pause(true); }
+    /// What waits is delivered at once. False: it was not paused.
+    bool resume(std::stop_token token = {}) { return blocking(async_resume(), std::move(token)); }
+    task<bool> async_resume() { return raw_.async_pause(false); }
     /// Removes all that wait, those that are put off included; what is held stays with its holders. How many there were.
     std::int64_t purge(std::stop_token token = {}) { return blocking(async_purge(), std::move(token)); }
     task<std::int64_t> async_purge() { return raw_.async_purge(); }
 
-    /// The oldest dead letters, so many at most.
-    std::vector<letter> dead_letters(std::size_t most = 100, std::stop_token token = {}) const {
-        return blocking(async_dead_letters(most), std::move(token));
+    /// The oldest dead letters, so many at most, and fewer where they have more than 8 MiB together. With `after`, the id of a letter, those
+    /// behind that one: a list of all begins without it, goes on after the last one of each page, and ends with an empty page.
+    std::vector<letter> dead_letters(std::size_t most = 100, std::stop_token token = {}) const { return dead_letters(most, {}, std::move(token)); }
+    std::vector<letter> dead_letters(std::size_t most, std::string_view after, std::stop_token token = {}) const {
+        return blocking(async_dead_letters(most, after), std::move(token));
     }
-    task<std::vector<letter>> async_dead_letters(std::size_t most = 100) const { return letters(raw_.async_dead(most)); }
+    task<std::vector<letter>> async_dead_letters(std::size_t most = 100, std::string_view after = {}) const {
+        return letters(raw_.async_dead(most, after));
+    }
     /// Puts one back, or all of them, behind all that wait, as a new item with an id of its own. How many.
     std::int64_t requeue_dead(std::string_view id = {}, std::stop_token token = {}) { return blocking(async_requeue_dead(id), std::move(token)); }
-    task<std::int64_t> async_requeue_dead(std::string_view id = {}) { return raw_.async_requeue(id); }
+    task<std::int64_t> async_requeue_dead(std::string_view id = {}) { return raw_.async_requeue(id, {}); }
+    /// Puts back all that died at least this long ago (0 to 10 years), in steps of some ms each, and none that dies meanwhile.
+    std::int64_t requeue_dead_older_than(std::chrono::milliseconds age, std::stop_token token = {}) {
+        return blocking(async_requeue_dead_older_than(age), std::move(token));
+    }
+    task<std::int64_t> async_requeue_dead_older_than(std::chrono::milliseconds age) { return raw_.async_requeue({}, age); }
     std::int64_t drop_dead(std::string_view id = {}, std::stop_token token = {}) { return blocking(async_drop_dead(id), std::move(token)); }
-    task<std::int64_t> async_drop_dead(std::string_view id = {}) { return raw_.async_drop(id); }
+    task<std::int64_t> async_drop_dead(std::string_view id = {}) { return raw_.async_drop(id, {}); }
+    std::int64_t drop_dead_older_than(std::chrono::milliseconds age, std::stop_token token = {}) {
+        return blocking(async_drop_dead_older_than(age), std::move(token));
+    }
+    task<std::int64_t> async_drop_dead_older_than(std::chrono::milliseconds age) { return raw_.async_drop({}, age); }
 
     std::string const& name() const noexcept { return raw_.name(); }
 
@@ -198,7 +233,7 @@ private:
         auto raw = co_await std::move(reading);
         std::vector<letter> all;
         for (auto& one : raw) {
-            all.push_back({std::move(one.id), std::move(one.item), std::move(one.bytes), std::move(one.reason), one.deliveries, one.died});
+            all.push_back({std::move(one.id), std::move(one.item), std::move(one.bytes), std::move(one.reason), one.deliveries, one.died, one.size});
         }
         co_return all;
     }
@@ -217,14 +252,23 @@ public:
     enqueued enqueue(T const& value, enqueue_options const& how = {}, std::stop_token token = {}) {
         return this->blocking(async_enqueue(value, how), std::move(token));
     }
-    task<enqueued> async_enqueue(T const& value, enqueue_options const& how = {}) { return only(send(value, how, true)); }
+    task<enqueued> async_enqueue(T const& value, enqueue_options const& how = {}) { return only(send(value, how, detail::raw_queue::until::max())); }
     /// Nothing: there is no room.
     std::optional<enqueued> try_enqueue(T const& value, enqueue_options const& how = {}, std::stop_token token = {}) {
         return this->blocking(async_try_enqueue(value, how), std::move(token));
     }
-    task<std::optional<enqueued>> async_try_enqueue(T const& value, enqueue_options const& how = {}) { return first(send(value, how, false)); }
+    task<std::optional<enqueued>> async_try_enqueue(T const& value, enqueue_options const& how = {}) { return first(send(value, how, detail::raw_queue::until::min())); }
 
-    /// Up to 4,000 in one round trip, in order. With a `max_length` it waits for room for all of them. They must have no key.
+    /// Waits so long for room; nothing: there was none.
+    std::optional<enqueued> try_enqueue_for(T const& value, std::chrono::milliseconds time, enqueue_options const& how = {}, std::stop_token token = {}) {
+        return this->blocking(async_try_enqueue_for(value, time, how), std::move(token));
+    }
+    task<std::optional<enqueued>> async_try_enqueue_for(T const& value, std::chrono::milliseconds time, enqueue_options const& how = {}) {
+        return first(send(value, how, time.count() > 0 ? detail::time_after(time) : detail::raw_queue::until::min()));
+    }
+
+    /// Up to 4,000 in one round trip, in order. With a `max_length` it waits for room for all of them; more than that at once are refused
+    /// (`invalid_argument_error`). If it is cancelled or fails, those before it are enqueued, and the error says how many. They must have no key.
     std::vector<enqueued> enqueue_many(std::span<T const> values, enqueue_options const& how = {}, std::stop_token token = {}) {
         return this->blocking(async_enqueue_many(values, how), std::move(token));
     }
@@ -232,14 +276,14 @@ public:
         std::vector<std::string> bytes;
         bytes.reserve(values.size());
         for (auto const& one : values) bytes.push_back(Codec::encode(one));
-        return this->raw_.async_enqueue(std::move(bytes), how, true);
+        return this->raw_.async_enqueue(std::move(bytes), how, detail::raw_queue::until::max());
     }
 
 private:
-    task<std::vector<enqueued>> send(T const& value, enqueue_options const& how, bool waits) {
+    task<std::vector<enqueued>> send(T const& value, enqueue_options const& how, detail::raw_queue::until time) {
         std::vector<std::string> bytes;
         bytes.push_back(Codec::encode(value));
-        return this->raw_.async_enqueue(std::move(bytes), how, waits);
+        return this->raw_.async_enqueue(std::move(bytes), how, time);
     }
     static task<enqueued> only(task<std::vector<enqueued>> sending) {
         auto all = co_await std::move(sending);

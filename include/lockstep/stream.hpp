@@ -8,7 +8,12 @@
 ///     for (auto const& entry : orders.range()) std::cout << entry.id << '\n';
 ///
 /// The commands of Redis streams, typed; who wants work to be done by a group of processes uses `consumer`, which does all of reading,
-/// acknowledging, retrying and taking over. The key is `<prefix>:{<name>}:stream`. It does not expire: trim it, or `remove_all`.
+/// acknowledging, retrying and taking over. The key is `<prefix>:{<name>}:stream`, or any other: `lockstep::stream{client, lockstep::key{"events"}}` is a stream that
+/// other programs made (<lockstep/key.hpp>). It does not expire: trim it, or `remove_all`.
+///
+/// `range`, `read` and those that list come in replies of 4 MiB at most (half of `max_reply_bytes`, if that is less), however large the entries are. Where one entry is larger
+/// than `max_reply_bytes` they throw `protocol_error`, which names it. `read_group`, `read_pending`, `claim` and `auto_claim` bring up to `count` entries in one reply, on a
+/// connection of their own; if that is too large they end in `protocol_error`, no other request does, and the entries are pending.
 ///
 /// An add counts once: when its reply is lost it is sent again, and the server knows it by the caller's session and number. It is
 /// tried for a minute at most, also where `command_timeout` is longer: the server does not remember it for ever. Whatever else may run twice is
@@ -23,6 +28,7 @@
 
 #include <lockstep/client.hpp>
 #include <lockstep/codec.hpp>
+#include <lockstep/key.hpp>
 #include <lockstep/stream_types.hpp>
 #include <lockstep/task.hpp>
 
@@ -57,6 +63,8 @@ public:
 
     /// Does not ask the server.
     stream(client& by, std::string_view name, stream_options options = {});
+    /// A stream that other programs made, or may use.
+    stream(client& by, lockstep::key const& at, stream_options options = {});
     explicit stream(std::shared_ptr<detail::stream_state> state) noexcept : state_(std::move(state)) {}
 
     std::string const& name() const noexcept;

@@ -13,7 +13,8 @@
 /// leases, renewal, nack, dead letters, at-least-once. There are no priorities, no delays, no keys and no maximum length.
 ///
 /// Order: a worker takes the oldest item of its lane. A thief takes the youngest half of the fullest lane (or the youngest one: `half = false`),
-/// which keep their order in the thief's lane, behind what is there. What comes back is in front, in the lane of whoever gave it back, or found
+/// which keep their order in the thief's lane, behind what is there;
+/// now and then one is from any other lane, so that none is passed over for ever. What comes back is in front, in the lane of whoever gave it back, or found
 /// that its holder was dead. Between lanes there is no order.
 ///
 /// A worker that died leaves its lane to the thieves, and what it held comes back after `visibility`. Nobody polls: when all lanes are empty
@@ -53,7 +54,7 @@ public:
     task<std::string> async_push_to(std::string_view worker, T const& value) {
         std::vector<std::string> bytes;
         bytes.push_back(Codec::encode(value));
-        return only(this->raw_.async_enqueue(std::move(bytes), {}, true, worker));
+        return only(this->raw_.async_enqueue(std::move(bytes), {}, detail::raw_queue::until::max(), worker));
     }
     /// Up to 4,000 in one round trip, in order, into its own lane.
     std::vector<enqueued> push_many(std::span<T const> values, std::stop_token token = {}) {
@@ -63,7 +64,7 @@ public:
         std::vector<std::string> bytes;
         bytes.reserve(values.size());
         for (auto const& one : values) bytes.push_back(Codec::encode(one));
-        return this->raw_.async_enqueue(std::move(bytes), {}, true, worker_);
+        return this->raw_.async_enqueue(std::move(bytes), {}, detail::raw_queue::until::max(), worker_);
     }
 
     /// Lanes that are not empty, with what waits in them, the longest first.

@@ -1,6 +1,5 @@
 #include "core/core.hpp"
 
-#include "base/names.hpp"
 #include "core/context_watch.hpp"
 #include "core/io_thread.hpp"
 #include "redis/aside.hpp"
@@ -83,7 +82,13 @@ void check(client_options& options) {
     if (options.max_batch_bytes == 0) throw invalid_argument_error("max_batch_bytes must be at least 1");
     if (options.batch_delay.count() < 0) throw invalid_argument_error("batch_delay must be 0 or longer");
     if (options.max_reply_bytes < 64 * 1024) throw invalid_argument_error("max_reply_bytes must be at least 65536");
-    base::check_prefix(options.prefix);
+}
+
+/// The prefix may come from elsewhere, too, and is needed by members that are initialized next.
+redis::location locate_for(client_options& options) {
+    auto where = redis::locate(options);
+    options.prefix = where.prefix;
+    return where;
 }
 
 struct found_server {
@@ -115,7 +120,7 @@ task<redis::endpoint> find_fixed(redis::endpoint where) { co_return where; }
 }  // namespace
 
 core::core(client_options const& options, std::optional<home_executor> home)
-    : options_(options), where_(redis::locate(options)), fork_generation_(current_generation()) {
+    : options_(options), where_(locate_for(options_)), fork_generation_(current_generation()) {
     check(options_);
     settings_ = settings_of(options_, where_);
     greeting_ = greeting_of(options_, where_);

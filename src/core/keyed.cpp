@@ -33,6 +33,40 @@ keyed::keyed(std::shared_ptr<core> owner, std::string_view name, std::string_vie
     owner_->require_same_process();
 }
 
+namespace {
+
+/// What Redis Cluster takes the slot of.
+std::string_view hash_tag(std::string_view text) {
+    auto const open = text.find('{');
+    auto const close = open == std::string_view::npos ? open : text.find('}', open + 1);
+    return close == std::string_view::npos || close == open + 1 ? text : text.substr(open + 1, close - open - 1);
+}
+
+}  // namespace
+
+keyed keyed::at_key(client& by, lockstep::key const& at, std::string_view kind) {
+    auto const encoded = base::encode_name(at.text);
+    auto const tag = hash_tag(at.text);
+    if (tag.find('}') != std::string_view::npos) {
+        throw invalid_argument_error(fmt::format("the key '{}' has a '}}' but no hash tag: no other key can be in its slot; use one without braces, or with a tag such as 'a{{b}}'", at.text));
+    }
+    keyed object{by, "key", kind};
+    object.name_ = object.key_ = at.text;
+    object.helpers_ = fmt::format("{}:{{{}}}:key:{}:{}", object.owner_->options().prefix, tag, encoded, kind);
+    if (object.slot_ >= 0) object.slot_ = static_cast<std::int16_t>(redis::key_slot(at.text));
+    object.listing_ = listing::none;  // monitors list what has a name of ours
+    return object;
+}
+
+keyed keyed::part(std::string_view part) const {
+    keyed object{*this};
+    object.key_ = key_of(part);
+    object.helpers_.clear();
+    object.kind_ = kind_ + ':' + std::string{part};
+    object.listing_ = listing::none;
+    return object;
+}
+
 task<reply> keyed::run(scripts::script const& script, std::span<std::string_view const> keys, std::span<argument const> words, terms how) const {
     note(keys);
     redis::command_terms const with{.deadline = owner_->deadline(how.within), .slot = slot_, .repeatable = !how.once, .errors_are_replies = true, .yields = how.yields};

@@ -7,6 +7,7 @@
 #include "scripts/script.hpp"
 
 #include <lockstep/client.hpp>
+#include <lockstep/key.hpp>
 #include <lockstep/request.hpp>
 #include <lockstep/task.hpp>
 
@@ -25,13 +26,17 @@ public:
     /// `kind`: the last part of its key, a word of ours. Throws `invalid_argument_error` for a name that is not allowed.
     keyed(client& by, std::string_view name, std::string_view kind);
     keyed(std::shared_ptr<core> owner, std::string_view name, std::string_view kind);
+    /// An object at a key that is not of our making; its other keys are ours. Its name is that key. Throws `invalid_argument_error` for one that is not allowed.
+    static keyed at_key(client& by, lockstep::key const& at, std::string_view kind);
+    /// An object that belongs to this one, at `key_of(part)`.
+    keyed part(std::string_view part) const;
 
     std::shared_ptr<core> const& owner() const noexcept { return owner_; }
     std::string const& name() const noexcept { return name_; }
     std::string const& kind() const noexcept { return kind_; }
     std::string const& key() const noexcept { return key_; }
-    /// Another key of the same object: `<key>:<part>`.
-    std::string key_of(std::string_view part) const { return key_ + ':' + std::string{part}; }
+    /// Another key of the same object: `<key>:<part>`, or as <lockstep/key.hpp> says.
+    std::string key_of(std::string_view part) const { return (helpers_.empty() ? key_ : helpers_) + ':' + std::string{part}; }
     std::int16_t slot() const noexcept { return slot_; }
 
     /// A script on these keys. An answer that begins with LOCKSTEP_ARGUMENT is thrown as `invalid_argument_error`, another error as `server_error`;
@@ -64,6 +69,7 @@ private:
     std::string name_;
     std::string kind_;
     std::string key_;
+    std::string helpers_;  // what its other keys begin with, where that is not its own
     std::int16_t slot_;
     listing listing_;
     mutable object_index::mark noted_;

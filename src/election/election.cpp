@@ -125,10 +125,10 @@ task<void> run_in_coroutine(std::shared_ptr<election_state> self, std::function<
 
 }  // namespace
 
-election::election(client& by, std::string_view name, election_options const& options) {
+election::election(client& by, std::string_view name, election_options const& given) {
     auto const& core = detail::core_access::of(by);
     core->require_same_process();
-    detail::check_options(name, options);
+    auto const options = detail::checked_options(name, given);
     if (options.require_quorum) {
         throw invalid_argument_error(fmt::format("election '{}': require_quorum needs at least {} independent nodes (minimum_nodes), and one client is "
                                                  "one node; make it with redlock_nodes",
@@ -139,8 +139,8 @@ election::election(client& by, std::string_view name, election_options const& op
     begin(std::make_shared<election_state>(std::move(where), name, std::move(id), options), options);
 }
 
-election::election(redlock_nodes const& nodes, std::string_view name, election_options const& options) {
-    detail::check_options(name, options);
+election::election(redlock_nodes const& nodes, std::string_view name, election_options const& given) {
+    auto const options = detail::checked_options(name, given);
     auto id = detail::candidate_id(name, options.id);
     auto where = detail::make_quorum_venue(nodes, nodes.nodes_, std::string{name}, id, options);
     begin(std::make_shared<election_state>(std::move(where), name, std::move(id), options), options);

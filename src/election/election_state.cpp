@@ -16,25 +16,46 @@ namespace lockstep::detail {
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-void check_options(std::string_view name, election_options const& how) {
+namespace {
+
+/// The defaults are 15 s, 10 s and 2 s. What the user sets keeps these proportions, and where that leaves no room, what was left out gives way.
+void fill_in_times(election_options& options) {
+    if (!options.ttl) options.ttl = std::max({milliseconds{15s}, options.renew_deadline.value_or(0ms) / 2 * 3, options.retry_period.value_or(0ms) * 3});
+    auto const most = *options.ttl - *options.ttl / 10;  // of the deadline: what a lease is trusted for
+    if (!options.renew_deadline) options.renew_deadline = std::max(*options.ttl * 2 / 3, std::min(options.retry_period.value_or(0ms) * 2, most));
+    if (!options.retry_period) options.retry_period = std::min(*options.ttl * 2 / 15, *options.renew_deadline / 5);
+    if (!options.replica_timeout) options.replica_timeout = std::clamp(*options.renew_deadline - *options.retry_period, 1ms, milliseconds{1s});
+}
+
+}  // namespace
+
+election_options checked_options(std::string_view name, election_options options) {
     auto const refuse = [name](std::string const& why) { throw invalid_argument_error(fmt::format("election '{}': {}", name, why)); };
-    if (!(how.ttl > how.renew_deadline && how.renew_deadline > how.retry_period && how.retry_period >= 1ms)) {
-        refuse(fmt::format("ttl > renew_deadline > retry_period > 0 must hold, and {} ms > {} ms > {} ms > 0 does not; the defaults are 15 s, 10 s and 2 s",
-                           how.ttl.count(), how.renew_deadline.count(), how.retry_period.count()));
-    }
-    if (how.priority < 0 || how.priority > 1000) refuse(fmt::format("priority must be 0 to 1000, not {}", how.priority));
     auto const at_least = [&](milliseconds time, milliseconds least, std::string_view option) {
         if (time < least || time > 30 * 24h) refuse(fmt::format("{} must be {} ms to 30 days, not {} ms", option, least.count(), time.count()));
     };
-    at_least(how.heartbeat_interval, 10ms, "heartbeat_interval");
-    at_least(how.health_interval, 10ms, "health_interval");
-    at_least(how.health_timeout, 10ms, "health_timeout");
-    at_least(how.replica_timeout, 1ms, "replica_timeout");
-    if (how.min_replicas != 0 && how.replica_timeout > how.renew_deadline - how.retry_period) {
+    // Before anything is computed from them.
+    at_least(options.ttl.value_or(15s), 10ms, "ttl");
+    at_least(options.renew_deadline.value_or(10s), 1ms, "renew_deadline");
+    at_least(options.retry_period.value_or(2s), 1ms, "retry_period");
+    fill_in_times(options);
+    if (!(*options.ttl > *options.renew_deadline && *options.renew_deadline > *options.retry_period && *options.retry_period >= 1ms)) {
+        refuse(fmt::format("ttl > renew_deadline > retry_period > 0 must hold, and {} ms > {} ms > {} ms > 0 does not; the defaults are 15 s, 10 s and 2 s, "
+                           "and what you leave out follows from what you set",
+                           options.ttl->count(), options.renew_deadline->count(), options.retry_period->count()));
+    }
+    if (options.priority < 0 || options.priority > 1000) refuse(fmt::format("priority must be 0 to 1000, not {}", options.priority));
+    at_least(options.heartbeat_interval, 10ms, "heartbeat_interval");
+    at_least(options.health_interval, 10ms, "health_interval");
+    at_least(options.health_timeout, 10ms, "health_timeout");
+    at_least(*options.replica_timeout, 1ms, "replica_timeout");
+    auto const room = *options.renew_deadline - *options.retry_period;
+    if (options.min_replicas != 0 && *options.replica_timeout > room) {
         refuse(fmt::format("with min_replicas, replica_timeout must be at most renew_deadline less retry_period ({} ms), not {} ms: a leader that asks its "
                            "replicas every retry_period steps down when they have not heard of it for renew_deadline",
-                           (how.renew_deadline - how.retry_period).count(), how.replica_timeout.count()));
+                           room.count(), options.replica_timeout->count()));
     }
+    return options;
 }
 
 std::string candidate_id(std::string_view name, std::string_view id) {
@@ -66,7 +87,7 @@ election_state::election_state(std::shared_ptr<venue> where, std::string_view na
     options_.id = {};
     options_.healthy = {};
     if (options.healthy) {
-        health_ = std::make_shared<verdict>(options.health_timeout);
+        health_ = std::make_shared<health_verdict>(options.health_timeout);
         stands_ = false;
     }
 }
@@ -155,7 +176,7 @@ task<bool> election_state::wait_for_permission(std::shared_ptr<election_state> s
 
 std::shared_ptr<seat> election_state::sit(std::unique_ptr<tenure> held) {
     auto const announce = held->announce();
-    auto made = std::make_shared<seat>(seat::place{owner(), name_, id_, options_.renew_deadline}, std::move(held));
+    auto made = std::make_shared<seat>(seat::place{owner(), name_, id_, options_.renew_deadline.value()}, std::move(held));
     {
         std::lock_guard const guard{mutex_};
         current_ = made;

@@ -16,8 +16,8 @@
 
 namespace lockstep::detail {
 
-/// Throws `invalid_argument_error` that names the option and what is allowed.
-void check_options(std::string_view name, election_options const& how);
+/// With all times set: those that were left out follow from the others. Throws `invalid_argument_error` that names the option and what is allowed.
+election_options checked_options(std::string_view name, election_options options);
 /// As it was given, or this host's and process's.
 std::string candidate_id(std::string_view name, std::string_view given);
 
@@ -31,8 +31,8 @@ public:
     std::shared_ptr<core> const& owner() const noexcept { return where_->owner(); }
     std::string const& name() const noexcept { return name_; }
     std::string const& id() const noexcept { return id_; }
-    std::chrono::milliseconds retry_period() const noexcept { return options_.retry_period; }
-    std::shared_ptr<verdict> const& health() const noexcept { return health_; }  ///< null: no gate
+    std::chrono::milliseconds retry_period() const noexcept { return *options_.retry_period; }
+    std::shared_ptr<health_verdict> const& health() const noexcept { return health_; }  ///< null: no gate
     /// Watches the gate, and for those to whom it gives way. Once.
     void supervise();
 
@@ -58,7 +58,7 @@ private:
     std::shared_ptr<venue> where_;
     std::string name_, id_;
     election_options options_;  // without id and gate, which may not live as long
-    std::shared_ptr<verdict> health_;
+    std::shared_ptr<health_verdict> health_;
 
     mutable std::mutex mutex_;
     bool stands_ = true;

@@ -11,25 +11,25 @@
 
 namespace lockstep::detail {
 
-void verdict::begin() noexcept {
+void health_verdict::begin() noexcept {
     std::lock_guard const guard{mutex_};
     asking_ = true;
     since_ = clock::now();
 }
 
-void verdict::end(bool healthy) noexcept {
+void health_verdict::end(bool healthy) noexcept {
     std::lock_guard const guard{mutex_};
     asking_ = false;
     healthy_ = healthy;
     spoke_ = true;
 }
 
-bool verdict::is_healthy() const noexcept {
+bool health_verdict::is_healthy() const noexcept {
     std::lock_guard const guard{mutex_};
     return healthy_ && !(asking_ && clock::now() - since_ > patience_);
 }
 
-bool verdict::has_spoken() const noexcept {
+bool health_verdict::has_spoken() const noexcept {
     std::lock_guard const guard{mutex_};
     return spoke_;
 }
@@ -49,7 +49,7 @@ bool ask(health_check const& check, std::stop_token const& stop) noexcept {
 
 }  // namespace
 
-health_gate::health_gate(health_check check, std::chrono::milliseconds interval, std::chrono::milliseconds patience, std::shared_ptr<verdict> found)
+health_gate::health_gate(health_check check, std::chrono::milliseconds interval, std::chrono::milliseconds patience, std::shared_ptr<health_verdict> found)
     : patience_(patience) {
     thread_ = base::quiet_thread([mine = shared_, check = std::move(check), interval, found = std::move(found), stop = stop_.get_token()]() mutable {
         while (!stop.stop_requested()) {

@@ -14,9 +14,9 @@
 namespace lockstep::detail {
 
 /// What was found last. From any thread.
-class verdict {
+class health_verdict {
 public:
-    explicit verdict(std::chrono::milliseconds patience) noexcept : patience_(patience) {}
+    explicit health_verdict(std::chrono::milliseconds patience) noexcept : patience_(patience) {}
     void begin() noexcept;
     void end(bool healthy) noexcept;
     /// Not before the first answer, and not while one takes longer than the patience.
@@ -35,7 +35,7 @@ private:
 
 class health_gate {
 public:
-    health_gate(health_check check, std::chrono::milliseconds interval, std::chrono::milliseconds patience, std::shared_ptr<verdict> found);
+    health_gate(health_check check, std::chrono::milliseconds interval, std::chrono::milliseconds patience, std::shared_ptr<health_verdict> found);
     /// Waits for a check that is under way, for as long as one may take. Then its thread is left to itself, and ends when the check returns.
     ~health_gate();
     health_gate(health_gate const&) = delete;

@@ -128,10 +128,10 @@ public:
         : nodes_(std::move(same)), seat_key_(base::key_name(nodes_->of->prefix(), name, "seat")),
           record_key_(base::key_name(nodes_->of->prefix(), name, "leader")), who_(describe_candidate(id)), how_(how),
           lock_(nodes, seat_key_,
-                {.ttl = how.ttl,
-                 .renew_every = std::min(how.retry_period, how.ttl / 2),
-                 .retry_delay = std::clamp(how.retry_period / 4, 20ms, 500ms),
-                 .retry_jitter = std::clamp(how.retry_period / 8, 10ms, 250ms),
+                {.ttl = *how.ttl,
+                 .renew_every = std::min(*how.retry_period, *how.ttl / 2),
+                 .retry_delay = std::clamp(*how.retry_period / 4, 20ms, 500ms),
+                 .retry_jitter = std::clamp(*how.retry_period / 8, 10ms, 250ms),
                  .fence = true}) {
         how_.id = {};
         how_.healthy = {};
@@ -167,13 +167,13 @@ private:
         auto const now = std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch());
         record elected{.term = held.fence(), .since_ms = now.count(), .resigned = false, .resigned_before = 0, .token = held.token(), .who = of->who_};
         redlock_options const usual;
-        auto const lasts = std::chrono::floor<milliseconds>(of->how_.ttl - quorum::drift_of(of->how_.ttl, usual.drift_factor)) - quorum::margin_of(of->how_.ttl);
-        co_return std::make_unique<redlock_tenure>(of, std::move(held), std::max(lasts - of->how_.renew_deadline, 0ms), std::move(elected));
+        auto const lasts = std::chrono::floor<milliseconds>(*of->how_.ttl - quorum::drift_of(*of->how_.ttl, usual.drift_factor)) - quorum::margin_of(*of->how_.ttl);
+        co_return std::make_unique<redlock_tenure>(of, std::move(held), std::max(lasts - *of->how_.renew_deadline, 0ms), std::move(elected));
     }
 
     redis::command_terms terms_of(core& node, std::string const& key) const {
         auto const slot = static_cast<std::int16_t>(redis::key_slot(key));
-        auto const patience = std::clamp(how_.ttl / 10, 50ms, 1000ms);
+        auto const patience = std::clamp(*how_.ttl / 10, 50ms, 1000ms);
         return {.deadline = clock::now() + patience, .slot = node.is_cluster() ? slot : std::int16_t{-1}, .repeatable = true};
     }
 
@@ -184,7 +184,7 @@ public:
     /// Nobody waits for that.
     void tell_all(record const& what) {
         auto const text = write(what);
-        auto const kept = 2 * how_.ttl + 3 * how_.heartbeat_interval;  // longer than the seat: that it is lost can be told then
+        auto const kept = 2 * *how_.ttl + 3 * how_.heartbeat_interval;  // longer than the seat: that it is lost can be told then
         for (std::size_t i = 0; i != nodes_->of->size(); ++i) {
             auto& node = nodes_->of->node(i);
             std::string_view const keys[] = {record_key_};
@@ -204,7 +204,7 @@ private:
                 auto const of = where.lock();
                 auto const leads = which.lock();
                 if (!of || !leads || leads->is_gone()) co_return;
-                often = std::clamp(of->how_.renew_deadline / 50, 5ms, 100ms);
+                often = std::clamp(*of->how_.renew_deadline / 50, 5ms, 100ms);
                 if (leads->is_lost()) {
                     leads->step_down("most nodes could not be asked to renew it for as long as renew_deadline");
                     co_return;

@@ -57,8 +57,10 @@ private:
     clock::time_point heard_{};
 };
 
-engine::target make_target(std::shared_ptr<core> const& owner, std::string const& name, std::string const& id, election_options const& how) {
-    lease_options const terms{.ttl = how.ttl,
+/// Its options are checked_options(), where no time is left out.
+engine::target make_target(std::shared_ptr<core> const& owner, engine::kind const& kind, std::string const& name, std::string const& id,
+                           election_options const& how) {
+    lease_options const terms{.ttl = how.ttl.value(),
                               .renew = true,
                               .renew_every = 0ms,
                               .max_hold = 0ms,
@@ -68,10 +70,10 @@ engine::target make_target(std::shared_ptr<core> const& owner, std::string const
                               .claim_window = how.claim_window,
                               .retention = how.retention,
                               .max_waiters = 1'000U};  // as many as election_state.lua looks at
-    auto made = engine::hub::of(*owner).target_for(owner, engine::election_kind, name, terms);
-    made.how.renew_every = how.retry_period;
-    made.how.trust_for = how.renew_deadline;
-    made.changes = base::key_name(owner->options().prefix, name, "changes");
+    auto made = engine::hub::of(*owner).target_for(owner, kind, name, terms);
+    made.how.renew_every = how.retry_period.value();
+    made.how.trust_for = how.renew_deadline.value();
+    made.changes = base::key_name(owner->options().prefix, name, kind.word == "election" ? "changes" : fmt::format("{}:changes", kind.word));
     made.who = describe_candidate(id);
     made.priority = how.priority;
     return made;
@@ -79,9 +81,9 @@ engine::target make_target(std::shared_ptr<core> const& owner, std::string const
 
 class server_venue final : public venue, public std::enable_shared_from_this<server_venue> {
 public:
-    server_venue(std::shared_ptr<core> owner, std::string const& name, std::string const& id, election_options const& how)
-        : owner_(std::move(owner)), what_(std::make_shared<engine::target const>(make_target(owner_, name, id, how))), id_(id),
-          replicas_(how.min_replicas), replica_timeout_(how.replica_timeout), pause_(how.retry_period) {}
+    server_venue(std::shared_ptr<core> owner, engine::kind const& kind, std::string const& name, std::string const& id, election_options const& how)
+        : owner_(std::move(owner)), what_(std::make_shared<engine::target const>(make_target(owner_, kind, name, id, how))), id_(id),
+          replicas_(how.min_replicas), replica_timeout_(how.replica_timeout.value()), pause_(how.retry_period.value()) {}
 
     std::shared_ptr<core> const& owner() const noexcept override { return owner_; }
     void require_blocking() const override { owner_->require_blocking_is_allowed(); }
@@ -254,7 +256,11 @@ tenure::announcement lease_tenure::announce() const {
 }  // namespace
 
 std::shared_ptr<venue> make_server_venue(std::shared_ptr<core> owner, std::string const& name, std::string const& id, election_options const& how) {
-    return std::make_shared<server_venue>(std::move(owner), name, id, how);
+    return make_server_venue(std::move(owner), engine::election_kind, name, id, how);
+}
+std::shared_ptr<venue> make_server_venue(std::shared_ptr<core> owner, engine::kind const& kind, std::string const& name, std::string const& id,
+                                         election_options const& how) {
+    return std::make_shared<server_venue>(std::move(owner), kind, name, id, how);
 }
 
 }  // namespace lockstep::detail

@@ -5,6 +5,7 @@
 #include "base/random.hpp"
 #include "base/uncancelled.hpp"
 #include "core/core.hpp"
+#include "election/election_state.hpp"
 #include "redis/command.hpp"
 #include "redis/slot.hpp"
 #include "scripts/all.hpp"
@@ -28,7 +29,7 @@ using namespace std::chrono_literals;
 class singleton::worker {
 public:
     worker(client& by, std::string_view name, std::function<void(leadership const&)> task, election_options const& options)
-        : election_(by, name, options), task_(std::move(task)), pause_(options.retry_period) {
+        : election_(by, name, options), task_(std::move(task)), pause_(*detail::checked_options(name, options).retry_period) {
         if (!task_) throw invalid_argument_error(fmt::format("singleton '{}' has no task", name));
         thread_ = base::quiet_thread([this] { work(); });
     }

@@ -12,6 +12,10 @@
 #include <optional>
 #include <string>
 
+namespace lockstep::engine {
+struct kind;
+}
+
 namespace lockstep::detail {
 
 class venue {
@@ -39,6 +43,10 @@ std::string describe_candidate(std::string const& id);
 /// Worth another try, as it may be better soon: the server can't be reached, or refuses for the moment.
 bool is_passing(error const& problem) noexcept;
 
+/// how: as checked_options() returns them, as for all venues.
 std::shared_ptr<venue> make_server_venue(std::shared_ptr<core> owner, std::string const& name, std::string const& id, election_options const& how);
+/// An election of another kind, apart from those of users: the keys of the same name differ.
+std::shared_ptr<venue> make_server_venue(std::shared_ptr<core> owner, engine::kind const& kind, std::string const& name, std::string const& id,
+                                         election_options const& how);
 
 }  // namespace lockstep::detail

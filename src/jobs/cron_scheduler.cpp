@@ -1,6 +1,8 @@
 #include "jobs/cron_scheduler.hpp"
 
 #include "core/subscription.hpp"
+#include "election/seat.hpp"
+#include "lease/kind.hpp"
 #include "lease/pause.hpp"
 #include "messaging/raw_queue_parts.hpp"
 #include "scripts/all.hpp"
@@ -20,22 +22,40 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 constexpr std::size_t most_told = 200;           // schedules in one call
+constexpr std::size_t most_in_call = 1'000;      // with those that are skipped (cron_fire.lua)
 constexpr std::size_t enough_runs = 500;         // jobs in one call, and those of one more schedule
 constexpr milliseconds claim_window = 500ms;     // as for queues (depot.cpp)
 constexpr milliseconds rest_after_failure = 1s;
 constexpr milliseconds longest_wait = 30s;       // for what is due: the server's clock may be set
 constexpr milliseconds longest_idle = 5min;
-constexpr milliseconds put_off = 1min;           // what can't be reckoned here
+constexpr milliseconds resign_every = 1min;      // where a time zone is not known
+constexpr milliseconds rest_after_resignation = 1s;  // so that another one is elected, if there is one
 
-/// Not that of the user's elections. A name has 512 bytes at most.
-std::string election_name(std::string_view name) { return fmt::format("jobs:{}", name.substr(0, 500)); }
+engine::kind const scheduler_kind{.word = "scheduler",
+                                  .acquire = scripts::election_acquire,
+                                  .claim = scripts::election_claim,
+                                  .renew = scripts::election_renew,
+                                  .release = scripts::election_release,
+                                  .adopt = scripts::lock_adopt,
+                                  .change = nullptr,
+                                  .evict = scripts::election_evict,
+                                  .is_pool = false,
+                                  .is_election = true};
 
-election_options candidacy(milliseconds takeover) { return {.ttl = takeover, .renew_deadline = takeover * 2 / 3, .retry_period = takeover * 2 / 15}; }
+election_options candidacy(std::string const& name, milliseconds takeover) { return checked_options(name, {.ttl = takeover}); }
 
 }  // namespace
 
-cron_scheduler::cron_scheduler(client& by, std::shared_ptr<job_office> office, milliseconds takeover)
-    : office_(std::move(office)), election_(by, election_name(office_->all().name()), candidacy(takeover)) {}
+std::shared_ptr<venue> make_scheduler_venue(std::shared_ptr<core> owner, std::string const& name, milliseconds takeover) {
+    return make_server_venue(std::move(owner), scheduler_kind, name, candidate_id(name, {}), candidacy(name, takeover));
+}
+
+cron_scheduler::cron_scheduler(std::shared_ptr<job_office> office, milliseconds takeover) : office_(std::move(office)) {
+    auto const& name = office_->all().name();
+    auto where = make_scheduler_venue(office_->owner(), name, takeover);
+    election_ = std::make_shared<election_state>(std::move(where), name, candidate_id(name, {}), candidacy(name, takeover));
+    election_->supervise();
+}
 
 void cron_scheduler::report(std::exception_ptr why) const noexcept {
     try {
@@ -101,15 +121,21 @@ task<void> cron_scheduler::wait_for_turn(std::shared_ptr<cron_scheduler> self) {
         co_await std::move(resting);
         co_return;
     }
-    auto standing = self->election_.async_campaign();
-    auto const leads = co_await std::move(standing);
-    auto const token = leads.stop_token();
-    try {
-        auto leading = with_stop_token(lead(self), token);
-        co_await std::move(leading);
-    } catch (cancelled_error const&) {
-        if (!token.stop_requested()) throw;  // else it leads no more
+    {
+        auto standing = election_state::campaign(self->election_, venue::clock::time_point::max());
+        auto mine = co_await std::move(standing);
+        auto const leads = seat::make_leadership(std::move(mine));
+        auto const token = leads.stop_token();
+        try {
+            auto leading = with_stop_token(lead(self), token);
+            co_await std::move(leading);
+        } catch (cancelled_error const&) {
+            if (!token.stop_requested()) throw;  // else it leads no more
+        }
     }
+    if (!std::exchange(self->resigns_, false)) co_return;
+    engine::pause rest{self->office_->owner(), rest_after_resignation};
+    co_await rest;
 }
 
 // ---- leading
@@ -121,8 +147,10 @@ task<void> cron_scheduler::lead(std::shared_ptr<cron_scheduler> self) {
         auto const seen = co_await std::move(firing);
         what = self->reckon_all(seen);
         if (!what.empty()) continue;
+        if (self->resigns_) co_return;
         if (seen.next_ms == 0 && self->owed_.empty()) co_return;
-        auto wait = seen.next_ms == 0 ? longest_wait : std::clamp<milliseconds>(milliseconds{seen.next_ms - seen.now_ms}, 1ms, longest_wait);
+        auto const next = self->skipped_ > 0 ? seen.following_ms : seen.next_ms;
+        auto wait = next == 0 ? longest_wait : std::clamp<milliseconds>(milliseconds{next - seen.now_ms}, 1ms, longest_wait);
         if (!self->owed_.empty()) {
             auto const left = std::chrono::ceil<milliseconds>(self->nudge_at_ - std::chrono::steady_clock::now());
             wait = std::clamp<milliseconds>(left, 1ms, wait);
@@ -145,13 +173,13 @@ task<cron_scheduler::look> cron_scheduler::fire(std::shared_ptr<cron_scheduler> 
     std::string const absent = all.key_of("absent");
     std::string_view const keys[] = {crons, specs, last, types, absent};
     auto const rules = fmt::format("{} {} {}", all.owner()->is_cluster() ? "SPUBLISH" : "PUBLISH", job_queue_options().retention.count(), all.key_of("q:wake:"));
-    std::vector<argument> words{rules, most_told};
+    std::vector<argument> words{rules, std::min(most_told + self->skipped_, most_in_call)};
     words.insert(words.end(), what.begin(), what.end());
     keyed::terms const how;
     auto asking = all.run(scripts::cron_fire, keys, words, how);
     auto const said = co_await std::move(asking);
-    look seen{.now_ms = said[0].integer(), .next_ms = said[1].integer(), .due = {}};
-    for (std::size_t i = 3; i + 2 < said.size(); i += 3) {
+    look seen{.now_ms = said[0].integer(), .next_ms = said[1].integer(), .following_ms = said[3].integer(), .due = {}};
+    for (std::size_t i = 4; i + 2 < said.size(); i += 3) {
         seen.due.push_back({std::string{said[i].text()}, said[i + 1].integer(), std::string{said[i + 2].text()}});
     }
     co_return seen;
@@ -161,10 +189,11 @@ task<cron_scheduler::look> cron_scheduler::fire(std::shared_ptr<cron_scheduler> 
 std::vector<std::string> cron_scheduler::reckon_all(look const& seen) {
     std::vector<std::string> words;
     std::size_t runs = 0;
+    skipped_ = 0;
     for (auto const& one : seen.due) {
         std::string times;
         auto const head = read_cron_head(one.head);
-        std::int64_t next = seen.now_ms + put_off.count();
+        std::int64_t next = 0;
         try {
             auto const when = shelf_.find(head.expression, head.zone);
             auto const turn = reckon(*when, head.missed, head.late, time_of_ms(one.due_ms), time_of_ms(seen.now_ms));
@@ -173,8 +202,10 @@ std::vector<std::string> cron_scheduler::reckon_all(look const& seen) {
             runs += turn.runs.size();
             if (!turn.runs.empty()) owed_.emplace(head.type);
         } catch (invalid_argument_error const& problem) {
-            // This machine does not know its time zone; another one may. Until then it must not stand in the way of others.
-            log(log_level::error, fmt::format("schedule '{}' of jobs '{}' is put off: {}", one.id, office_->all().name(), problem.what()));
+            // This machine does not know its time zone; another one may. It stays due, and does not stand in the way of others.
+            ++skipped_;
+            leave_to_others(one.id, problem.what());
+            continue;
         }
         words.push_back(one.id);
         words.push_back(fmt::format("{} {} {}{}", head.version, one.due_ms, next, times));
@@ -182,6 +213,14 @@ std::vector<std::string> cron_scheduler::reckon_all(look const& seen) {
     }
     if (runs > 0) nudge_at_ = std::chrono::steady_clock::now() + claim_window;
     return words;
+}
+
+void cron_scheduler::leave_to_others(std::string const& id, std::string_view why) {
+    auto const now = std::chrono::steady_clock::now();
+    if (now < next_resignation_) return;
+    next_resignation_ = now + resign_every;
+    resigns_ = true;
+    log(log_level::error, fmt::format("schedule '{}' of jobs '{}' is left to other workers, until one can fire it: {}", id, office_->all().name(), why));
 }
 
 task<void> cron_scheduler::nudge(std::shared_ptr<cron_scheduler> self) {

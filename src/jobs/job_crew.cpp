@@ -5,6 +5,8 @@
 
 #include <lockstep/consumer.hpp>
 #include <lockstep/error.hpp>
+#include <lockstep/idempotency.hpp>
+#include <lockstep/later.hpp>
 #include <lockstep/log.hpp>
 
 #include <fmt/format.h>
@@ -17,9 +19,20 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
+using clock = std::chrono::steady_clock;
 
-constexpr milliseconds longest_rest = std::chrono::hours{1};
+constexpr milliseconds shortest_busy_delay = 500ms;
+constexpr milliseconds longest_busy_delay = 30s;
+constexpr std::size_t most_busy = 10'000;  // jobs that others were doing, of a type
+constexpr milliseconds moment_to_leave = 50ms;
+constexpr milliseconds stuck_after = 1s;  // a handler that was told that its time is over
+constexpr std::size_t largest_result = 16 << 20;
+constexpr std::size_t suspicious_result = 64 << 10;  // may be why the server refuses a call
+constexpr std::size_t largest_progress = 1 << 20;
 constexpr milliseconds longest_backoff = std::chrono::hours{24 * 366 * 10};
+constexpr milliseconds longest_retention = std::chrono::hours{24 * 366 * 10};
+constexpr std::int64_t most_kept = 1'000'000'000;
+constexpr auto report_drops_every = std::chrono::minutes{1};
 
 std::string too_long(running_job const& one) { return fmt::format("it took longer than {} ms", one.what.record.terms.timeout.count()); }
 
@@ -47,6 +60,17 @@ bool is_a(std::exception_ptr const& why) {
     }
 }
 
+/// What its handler asked for with `later`.
+std::optional<milliseconds> postponement(std::exception_ptr const& why) {
+    try {
+        std::rethrow_exception(why);
+    } catch (later const& asked) {
+        return asked.delay();
+    } catch (...) {
+        return std::nullopt;
+    }
+}
+
 [[noreturn]] void refuse(std::string_view name, std::string const& what) { throw invalid_argument_error(fmt::format("a worker of jobs '{}': {}", name, what)); }
 
 }  // namespace
@@ -55,10 +79,14 @@ job_crew::job_crew(client& by, std::string_view name, job_worker_options const& 
     if (how.concurrency < 1 || how.concurrency > 10'000) refuse(name, fmt::format("concurrency must be 1 to 10,000, not {}", how.concurrency));
     if (how.lease < 20ms || how.lease > 24h) refuse(name, fmt::format("lease must be 20 ms to 24 h, not {} ms", how.lease.count()));
     if (how.max_crashes < 2 || how.max_crashes > 1'000'000) refuse(name, fmt::format("max_crashes must be 2 to 1,000,000, not {}", how.max_crashes));
-    if (how.keep_completed < 0 || how.keep_failed < 0 || how.keep_completed_for < 0ms || how.keep_failed_for < 0ms) {
-        refuse(name, "what is kept is 0 or more");
+    if (how.stop_limit < 0ms || how.stop_limit > 24h) refuse(name, fmt::format("stop_limit must be 0 to 24 h, not {} ms", how.stop_limit.count()));
+    for (auto const& [option, time] : {std::pair{"completed_retention", how.completed_retention}, {"failed_retention", how.failed_retention}}) {
+        if (time && (*time < 0ms || *time > longest_retention)) refuse(name, fmt::format("{} must be 0 to 10 years, not {} ms", option, time->count()));
     }
-    auto const given = how.name.empty() ? std::string_view{office_->owner()->options().name} : how.name;
+    for (auto const& [option, number] : {std::pair{"keep_completed", how.keep_completed}, {"keep_failed", how.keep_failed}}) {
+        if (number && (*number < 0 || *number > most_kept)) refuse(name, fmt::format("{} must be 0 (any number) to 1,000,000,000, not {}", option, *number));
+    }
+    auto const given = how.name.empty() ? std::string_view{office_->owner()->options().name} : how.name.view();
     if (given.size() > 100 || given.find('\n') != std::string_view::npos) refuse(name, "its name must be 100 bytes at most, without a line end");
     words_ = fmt::format("{}\n{}", given.empty() ? "-" : given, keep_words(how));
     how_.name = {};
@@ -66,7 +94,7 @@ job_crew::job_crew(client& by, std::string_view name, job_worker_options const& 
     if (how.cron_takeover < 100ms || how.cron_takeover > 24h) {
         refuse(name, fmt::format("cron_takeover must be 100 ms to 24 h, not {} ms", how.cron_takeover.count()));
     }
-    if (how.fires_crons) crons_ = std::make_shared<cron_scheduler>(by, office_, how.cron_takeover);
+    if (how.fires_crons) crons_ = std::make_shared<cron_scheduler>(office_, how.cron_takeover);
 }
 
 void job_crew::add(std::string_view type, handle_options const& how, raw_job_worker::on_thread on_thread, raw_job_worker::as_task as_task) {
@@ -90,6 +118,9 @@ void job_crew::add(std::string_view type, handle_options const& how, raw_job_wor
     options.visibility = how_.lease;
     options.max_deliveries = how_.max_crashes;
     made->queue = depot::make(office_->owner(), what().name(), options, {.job_type = type, .job_words = words_});
+    made->queue->on_dropped = [weak = weak_from_this(), &of = *made](std::uint64_t completed, std::uint64_t failed) {
+        if (auto const self = weak.lock()) self->report_dropped(of, completed, failed);
+    };
     branches_.push_back(std::move(made));
 }
 
@@ -139,6 +170,27 @@ void job_crew::report(std::exception_ptr why) const noexcept {
     log(log_level::warning, fmt::format("a worker of jobs '{}': {}", what().name(), text_of(why)));
 }
 
+void job_crew::report_take_failure(branch& of, std::exception_ptr why) const noexcept {
+    if (is_a<lease_lost_error>(why)) queue_tally::count(office_->tally().lost);
+    auto const count = of.take_failures.add(clock::now());
+    if (count == 0) return;
+    log(log_level::warning, fmt::format("a worker of jobs '{}' could not take one of type '{}'{}: {}", what().name(), of.type,
+                                        count == 1 ? "" : fmt::format(" {} times, the last time", count), text_of(why)));
+}
+
+void job_crew::report_dropped(branch& of, std::uint64_t completed, std::uint64_t failed) const noexcept {
+    queue_tally::count(office_->tally().dropped, completed + failed);
+    of.dropped_completed += completed;
+    of.dropped_failed += failed;
+    auto const now = office_->owner()->home().now();
+    if (of.drops_reported && now - *of.drops_reported < report_drops_every) return;
+    of.drops_reported = now;
+    auto const level = of.dropped_failed == 0 ? log_level::info : log_level::warning;
+    log(level, fmt::format("jobs '{}', type '{}': {} completed and {} failed or cancelled ones were forgotten before their retention was over, because there were "
+                           "more than keep_completed or keep_failed",
+                           what().name(), of.type, std::exchange(of.dropped_completed, 0), std::exchange(of.dropped_failed, 0)));
+}
+
 // ---- turns
 
 void job_crew::enter_turn() noexcept {
@@ -169,9 +221,16 @@ job_crew::running job_crew::begin(branch& of, std::shared_ptr<held_item> item) {
         decide({.of = made->item, .what = verdict::kind::fail, .reason = problem.what()}, {});
         throw;
     }
-    std::lock_guard const guard{of.mutex};
-    of.at_work[std::string{made->item->id}] = made;
-    return made;
+    {
+        std::lock_guard const guard{of.mutex};
+        if (of.at_work.try_emplace(std::string{made->item->id}, made).second) return made;
+    }
+    // Its handler has not ended, though its time is over or its lease was lost. Never twice at once here; elsewhere it may be run: when nobody of this branch
+    // wants a job for a moment, it leaves its place in the line of workers, and the others are before it when the job comes back.
+    postpone(*made, busy_delay(of, made->item->id));
+    of.rests_until = std::max(of.rests_until, clock::now() + moment_to_leave);
+    of.queue->dismiss(&pausing_);
+    return nullptr;
 }
 
 void job_crew::forget(branch& of, running_job& one) noexcept {
@@ -183,30 +242,54 @@ void job_crew::forget(branch& of, running_job& one) noexcept {
 
 void job_crew::end(branch& of, running_job& one) noexcept {
     forget(of, one);
+    if (one.is_stuck.exchange(false)) --stuck_;
+    --of.active;
+    if (of.is_slow()) of.changed.ring();
     leave_turn();
 }
 
-void job_crew::returned(running_job& one, std::string result) noexcept {
+void job_crew::returned(branch& of, running_job& one, std::string result) noexcept {
     if (one.permit && one.timed_out) one.permit->failure();
     if (one.cancelled) {
         decide({.of = one.item, .what = verdict::kind::unused}, {});
         return;
     }
     if (is_overdue(one)) {
-        missed(one, too_long(one), false);
+        missed(of, one, too_long(one), false);
         return;
     }
-    bool const is_said =
-        result.empty() ? decide({.of = one.item, .what = verdict::kind::ack}, [self = shared_from_this()](std::exception_ptr why) { self->report(why); })
-                       : decide({.of = one.item, .what = verdict::kind::complete, .reason = std::move(result)},
-                                [self = shared_from_this()](std::exception_ptr why) { self->report(why); });
+    if (result.size() > largest_result) {
+        missed(of, one, fmt::format("its result has {} bytes, and {} are allowed", result.size(), largest_result), true);
+        return;
+    }
+    of.note_success();
+    auto const kind = result.empty() ? verdict::kind::ack : verdict::kind::complete;
+    auto refused = [self = shared_from_this(), weak = one.item->weak_from_this(), result](std::exception_ptr why) {
+        self->office_->owner()->home().post([self, item = weak.lock(), result, why] {
+            if (item) self->complete_again(item, result, why);
+        });
+    };
+    bool const is_said = decide({.of = one.item, .what = kind, .reason = std::move(result)}, std::move(refused));
     if (one.permit) one.permit->success();
     if (!is_said) return;
     ++completed_;
     queue_tally::count(office_->tally().completed);
 }
 
-bool job_crew::missed(running_job& one, std::string reason, bool is_final) noexcept {
+/// The call that said so failed. If the server refused it, a large result among those in it may be why: that one fails its job, and the others are said again.
+void job_crew::complete_again(std::shared_ptr<held_item> const& item, std::string result, std::exception_ptr why) noexcept {
+    report(why);
+    if (!is_a<server_error>(why) || !item->is_valid()) return;
+    verdict again{.of = item, .what = result.empty() ? verdict::kind::ack : verdict::kind::complete, .reason = std::move(result)};
+    if (again.reason.size() > suspicious_result) {
+        again.what = verdict::kind::fail;
+        again.reason = fmt::format("the server refused its result of {} bytes: {}", again.reason.size(), text_of(why));
+    }
+    item->failed = [self = shared_from_this()](std::exception_ptr problem) { self->report(problem); };
+    item->at->judge(std::move(again));
+}
+
+bool job_crew::missed(branch& of, running_job& one, std::string reason, bool is_final) noexcept {
     auto const failures = one.what.failures + 1;
     auto const& terms = one.what.record.terms;
     verdict what{.of = one.item, .what = verdict::kind::fail, .reason = std::move(reason)};
@@ -215,81 +298,81 @@ bool job_crew::missed(running_job& one, std::string reason, bool is_final) noexc
         what.time = one.backoff == nullptr ? terms.pause(failures) : std::clamp(one.backoff(failures, what.reason), 0ms, longest_backoff);
     }
     bool const is_tried_again = what.what == verdict::kind::retry;
+    std::string const text{what.reason.substr(0, 300)};
     if (!decide(std::move(what), [self = shared_from_this()](std::exception_ptr why) { self->report(why); })) return false;
     ++failed_;
     queue_tally::count(is_tried_again ? office_->tally().retried : office_->tally().failed);
+    if (!is_final) of.note_failure();  // else the job is to blame
+    note_failure(of, one, text);
     return true;
 }
 
-void job_crew::threw(running_job& one, std::exception_ptr why) noexcept {
+void job_crew::note_failure(branch& of, running_job const& one, std::string_view reason) noexcept {
+    auto const count = of.failures.add(clock::now());
+    if (count == 0) return;
+    log(log_level::warning, fmt::format("a worker of jobs '{}': {} of type '{}' failed, the last one of {}: {}{}", what().name(),
+                                        count == 1 ? "a try" : fmt::format("{} tries", count), of.type, one.name, reason,
+                                        of.is_slow() ? "; as most fail here, this worker takes fewer of them" : ""));
+}
+
+void job_crew::postpone(running_job& one, milliseconds delay) noexcept {
+    if (decide({.of = one.item, .what = verdict::kind::postpone, .time = delay}, {})) queue_tally::count(office_->tally().postponed);
+}
+
+void job_crew::threw(branch& of, running_job& one, std::exception_ptr why) noexcept {
     if (one.permit && one.timed_out) one.permit->failure();
     if (one.cancelled || !one.item->is_valid()) {  // it is not ours any more: that is why
         decide({.of = one.item, .what = verdict::kind::unused}, {});
         return;
     }
+    {
+        std::lock_guard const guard{one.mutex};
+        if (!one.refused.empty()) {
+            missed(of, one, one.refused, true);
+            return;
+        }
+    }
+    if (auto const delay = postponement(why)) return postpone(one, *delay);
+    if (is_a<busy_error>(why)) return postpone(one, busy_delay(of, one.item->id));
+    bool const is_told_to_stop = hurrying_ || office_->owner()->closed();
+    if (is_told_to_stop && !is_a<reject>(why)) return postpone(one, 0ms);
     if (one.permit) one.permit->failure();
-    if (is_overdue(one)) missed(one, too_long(one), false);
-    else missed(one, text_of(why), is_a<reject>(why));
+    if (is_overdue(one)) missed(of, one, too_long(one), false);
+    else missed(of, one, text_of(why), is_a<reject>(why));
 }
 
-task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, running one) {
+/// It is being done already. Doubles each time, as far as is remembered here.
+milliseconds job_crew::busy_delay(branch& of, std::string_view id) {
+    std::lock_guard const guard{of.mutex};
+    if (of.busy.size() >= most_busy) of.busy.clear();
+    auto const times = of.busy[std::string{id}]++;
+    return std::min<milliseconds>(shortest_busy_delay * (1 << std::min(times, 10)), longest_busy_delay);
+}
+
+task<void> job_crew::watch_time(std::shared_ptr<job_crew> self, branch& of, running one) {
     auto const limit = one->what.record.terms.timeout;
     try {
         engine::pause rest{self->office_->owner(), limit};
         co_await rest;
+        one->timed_out = true;
+        // Of a single job that is told when its handler has ended: the next one begins then, and not before.
+        if (!one->what.record.is_single && !self->missed(of, *one, too_long(*one), false)) co_return;
+        one->stop.request_stop();
+        engine::pause patience{self->office_->owner(), stuck_after};
+        co_await patience;
     } catch (cancelled_error const&) {
         co_return;  // it has ended
     }
-    one->timed_out = true;
-    if (one->what.record.is_single) {  // the next one begins when this has ended, and not before
-        one->stop.request_stop();
-        co_return;
-    }
-    if (self->missed(*one, too_long(*one), false)) one->stop.request_stop();
+    if (!one->over.stop_requested()) self->note_stuck(*one);
 }
 
-// ---- the end
-
-void job_crew::request_stop() noexcept {
-    stopping_ = true;
-    pausing_ = true;
-    halt_.request_stop();
-    free_.ring();
-    auto const owner = office_->owner();
-    if (!owner->same_process()) return;
-    if (crons_) crons_->request_stop();
-    owner->home().post([self = shared_from_this()] {
-        for (auto const& one : self->branches_) one->queue->dismiss(&self->pausing_);
-    });
-}
-
-task<void> job_crew::stop(std::shared_ptr<job_crew> self) {
-    self->request_stop();
-    while (self->loops_ != 0) {
-        auto waiting = doorbell::wait(self->office_->owner(), self->done_, longest_rest);
-        co_await std::move(waiting);
-    }
-    self->done_.ring();  // whoever else waits
-    for (auto const& one : self->branches_) {
-        flusher said{one->queue};
-        co_await said;
-        one->control = {};
-    }
-}
-
-void job_crew::finish() noexcept {
-    if (!office_->owner()->same_process()) return;
-    request_stop();
-    std::vector<std::jthread> threads;
-    {
-        std::lock_guard const guard{mutex_};
-        threads = std::move(threads_);
-    }
-    bool const may_wait = office_->owner()->may_block();
-    for (auto& one : threads) {
-        if (one.get_id() == std::this_thread::get_id() || !may_wait) one.detach();
-    }
-    threads.clear();
+void job_crew::note_stuck(running_job& one) noexcept {
+    one.is_stuck = true;
+    auto const count = ++stuck_;
+    queue_tally::count(office_->tally().stuck);
+    log(log_level::error, fmt::format("a worker of jobs '{}': the handler of {} runs on though the job's time of {} ms is over: it must heed its stop token; handlers "
+                                      "like that here: {}",
+                                      what().name(), one.name, one.what.record.terms.timeout.count(), count));
 }
 
 // ---- raw_job
@@ -299,7 +382,7 @@ std::string const& raw_job::id() const noexcept { return what_->name; }
 std::int32_t raw_job::attempt() const noexcept { return what_->what.failures + 1; }
 std::int32_t raw_job::deliveries() const noexcept { return what_->item->deliveries % 1'000'000; }  // since it was requeued (job_rules.lua)
 std::chrono::system_clock::time_point raw_job::due() const noexcept { return what_->what.record.due; }
-bool raw_job::is_valid() const noexcept { return !what_->cancelled && !what_->timed_out && what_->item->is_valid(); }
+bool raw_job::is_valid() const noexcept { return !what_->cancelled && !what_->timed_out && !what_->given_back && what_->item->is_valid(); }
 std::stop_token raw_job::stop_token() const noexcept { return what_->stop.get_token(); }
 
 namespace {
@@ -313,11 +396,10 @@ task<void> tell_progress(std::shared_ptr<running_job> of, std::string text) {
 }
 
 task<std::optional<std::string>> read_result(std::shared_ptr<depot> at, std::string id) {
-    std::vector<std::string> words{std::move(id)};
-    auto asking = job_office::run(at, scripts::job_wait, {"", "held", "absent"}, std::move(words));
-    auto const said = co_await std::move(asking);
-    if (said[0].text() != to_string(job_state::completed)) co_return std::nullopt;
-    co_return std::string{said[1].text()};
+    auto asking = job_office::ask_end(std::move(at), std::move(id));
+    auto end = co_await std::move(asking);
+    if (end.state != job_state::completed) co_return std::nullopt;
+    co_return std::move(end.result);
 }
 
 }  // namespace
@@ -337,6 +419,12 @@ void raw_job::progress(std::string text) {
 }
 task<void> raw_job::async_progress(std::string text) {
     what_->item->at->what().require_usable();
+    if (text.size() > largest_progress) {
+        auto why = fmt::format("its progress has {} bytes, and {} are allowed", text.size(), largest_progress);
+        std::lock_guard const guard{what_->mutex};
+        what_->refused = why;
+        throw invalid_argument_error(fmt::format("job {}: {}", what_->name, why));
+    }
     return tell_progress(what_, std::move(text));
 }
 
@@ -350,26 +438,11 @@ raw_job_worker& raw_job_worker::operator=(raw_job_worker&& other) noexcept {
     return *this;
 }
 
-raw_job_worker::~raw_job_worker() {
-    if (!crew_) return;
-    try {
-        if (crew_->what().owner()->may_block()) stop({});
-    } catch (error const&) {
-        // The client is closed, and with that all have ended.
-    }
-    crew_->finish();
-}
-
 void raw_job_worker::handle(std::string_view type, handle_options const& how, on_thread handler) { crew_->add(type, how, std::move(handler), {}); }
 void raw_job_worker::handle(std::string_view type, handle_options const& how, as_task handler) { crew_->add(type, how, {}, std::move(handler)); }
 void raw_job_worker::start() { crew_->start_all(); }
-void raw_job_worker::request_stop() noexcept { crew_->request_stop(); }
-void raw_job_worker::stop(std::stop_token token) {
-    crew_->what().require_blocking();
-    sync_wait(async_stop(), std::move(token));
-}
-task<void> raw_job_worker::async_stop() { return job_crew::stop(crew_); }
 std::uint64_t raw_job_worker::completed() const noexcept { return crew_->completed(); }
 std::uint64_t raw_job_worker::failed() const noexcept { return crew_->failed(); }
+std::size_t raw_job_worker::stuck() const noexcept { return crew_->stuck(); }
 
 }  // namespace lockstep::detail

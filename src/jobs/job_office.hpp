@@ -36,6 +36,8 @@ public:
 
     /// A script on these parts of the queue of a type; "" is its hash.
     static task<reply> run(std::shared_ptr<depot> at, scripts::script const& script, std::vector<std::string_view> parts, std::vector<std::string> words);
+    /// How a job ended, or its state. Throws `protocol_error` for a result that is larger than the client takes in.
+    static task<job_outcome> ask_end(std::shared_ptr<depot> at, std::string id);
     /// Hears a channel of the queue of a type.
     static task<subscription> listen(std::shared_ptr<depot> at, std::string part, std::function<void(std::string_view)> handler, std::function<void()> on_gap);
 

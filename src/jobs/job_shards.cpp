@@ -29,9 +29,10 @@ std::size_t shard_of(std::string_view key, std::size_t count) noexcept { return 
 job_counts& operator+=(job_counts& sum, job_counts const& one) noexcept {
     for (auto const what : {&job_counts::waiting, &job_counts::delayed, &job_counts::blocked, &job_counts::running, &job_counts::completed, &job_counts::failed,
                             &job_counts::cancelled, &job_counts::ever_added, &job_counts::ever_completed, &job_counts::ever_failed, &job_counts::ever_retried,
-                            &job_counts::ever_cancelled}) {
+                            &job_counts::ever_cancelled, &job_counts::dropped_completed, &job_counts::dropped_failed}) {
         sum.*what += one.*what;
     }
+    sum.paused = sum.paused || one.paused;
     return sum;
 }
 

@@ -91,7 +91,9 @@ job_name read_job_name(std::string_view id) {
 }
 
 std::string keep_words(job_worker_options const& how) {
-    return fmt::format("{} {} {} {}", how.keep_completed, how.keep_completed_for.count(), how.keep_failed, how.keep_failed_for.count());
+    auto const word = [](std::optional<std::int64_t> number) { return number ? std::to_string(*number) : std::string{"-"}; };
+    auto const ms = [](std::optional<milliseconds> time) { return time ? std::optional<std::int64_t>{time->count()} : std::nullopt; };
+    return fmt::format("{} {} {} {}", word(how.keep_completed), word(ms(how.completed_retention)), word(how.keep_failed), word(ms(how.failed_retention)));
 }
 
 milliseconds job_terms::pause(std::int32_t failures) const {
@@ -188,7 +190,7 @@ job_record read_record(std::string_view text) {
     found.terms = read_terms(terms);
     auto parents = cut(head, '\t');
     while (!parents.empty()) found.parents.emplace_back(cut(parents, ' '));
-    found.is_single = head == "s";
+    found.is_single = cut(head, '\t') == "s";
     found.payload = text.substr(size);
     return found;
 }
@@ -205,13 +207,23 @@ job_state read_state(std::string_view text) {
     return static_cast<job_state>(at - state_names.begin());
 }
 
+std::optional<job_outcome> read_end(std::string_view text) {
+    auto rest = text;
+    auto head = cut(rest, '\n');
+    auto const state = cut(head, ' ');
+    if (head.empty()) return std::nullopt;
+    auto const size = number<std::size_t>(head);
+    if (size > rest.size()) not_understood();
+    return job_outcome{.state = read_state(state), .result = std::string{rest.substr(0, size)}, .reason = std::string{rest.substr(size)}};
+}
+
 std::string last_reason(std::string_view trail) {
     auto all = read_trail(trail);
     return all.empty() ? std::string{} : std::move(all.back().reason);
 }
 
 job_info read_job(std::string_view type, std::string_view id, reply_view row) {
-    if (row.size() != 7) not_understood();
+    if (row.size() != 9) not_understood();
     job_info found;
     found.id = fmt::format("{}/{}", type, id);
     found.type = type;
@@ -233,6 +245,8 @@ job_info read_job(std::string_view type, std::string_view id, reply_view row) {
     found.result = row[4].text();
     found.progress = row[5].text();
     found.failures = read_trail(row[6].text());
+    found.is_cut = row[7].integer() == 1;
+    if (!row[8].is_text()) found.delayed_until = std::chrono::system_clock::time_point{std::chrono::milliseconds{row[8].integer()}};
     return found;
 }
 

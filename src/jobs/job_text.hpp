@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,12 +24,12 @@ job_name read_job_name(std::string_view id);
 /// Throws `invalid_argument_error` for what is no type.
 void check_job_type(std::string_view type);
 
-/// How much is remembered of jobs that ended, as the scripts want it.
+/// How much is remembered of jobs that ended, as the scripts want it (src/scripts/include/job_forget.lua).
 std::string keep_words(job_worker_options const& how);
 
 /// What a worker has to know of a job's options.
 struct job_terms {
-    std::int32_t attempts = 3;
+    std::int32_t attempts = 20;
     std::chrono::milliseconds backoff{1'000};
     std::chrono::milliseconds max_backoff{600'000};
     double factor = 2;
@@ -77,6 +78,8 @@ job_info read_job(std::string_view type, std::string_view id, reply_view row);
 /// One row of job_graph.lua.
 flow_job read_flow_job(reply_view row);
 job_state read_state(std::string_view text);
+/// What is told to those who wait for the end of a job. Nothing: it was too long to be told, and has to be asked for.
+std::optional<job_outcome> read_end(std::string_view text);
 std::string last_reason(std::string_view trail);
 
 }  // namespace lockstep::detail

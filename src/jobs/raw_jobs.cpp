@@ -3,6 +3,7 @@
 #include "base/words.hpp"
 #include "core/subscription.hpp"
 #include "jobs/job_office.hpp"
+#include "jobs/job_stage.hpp"
 #include "jobs/job_text.hpp"
 #include "messaging/doorbell.hpp"
 #include "messaging/raw_queue_parts.hpp"
@@ -17,6 +18,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -31,6 +33,9 @@ using office = std::shared_ptr<job_office>;
 constexpr milliseconds look_every = 30s;
 constexpr std::size_t most_listed = 1'000;
 constexpr std::size_t most_at_once = 4'000;
+constexpr std::size_t most_read = 8U << 20;     // bytes, by one call
+constexpr std::size_t listed_bytes = 4U << 10;  // of each text of a job in a list
+constexpr std::size_t largest_trail = 24U << 10;
 
 [[noreturn]] void refuse(std::string_view name, std::string_view what) { throw invalid_argument_error(fmt::format("jobs '{}': {}", name, what)); }
 
@@ -95,7 +100,8 @@ task<std::vector<scheduled>> schedule_linked(office of, place at, std::string ty
     co_return all;
 }
 
-task<ids_by_name> add_flow(office of, place at, std::vector<job_flow::node> all) {
+task<std::vector<scheduled>> add_nodes(office of, place at, std::vector<job_flow::node> all) {
+    if (is_sent_in_parts(all)) return send_in_parts(std::move(of), std::move(at), std::move(all));
     std::vector<std::string> words;
     words.reserve(addition::words_of_each * all.size());
     for (auto& one : all) {
@@ -106,10 +112,16 @@ task<ids_by_name> add_flow(office of, place at, std::vector<job_flow::node> all)
         words.push_back(fmt::format("{}", fmt::join(one.parents, " ")));
         words.push_back(std::move(one.payload));
     }
-    auto adding = counted(of, add_linked(of, std::move(at), std::move(words)));
+    return add_linked(std::move(of), std::move(at), std::move(words));
+}
+
+task<ids_by_name> add_flow(office of, place at, std::vector<job_flow::node> all) {
+    std::vector<std::string> names;
+    for (auto& one : all) names.push_back(std::move(one.name));
+    auto adding = counted(of, add_nodes(of, std::move(at), std::move(all)));
     auto added = co_await std::move(adding);
     ids_by_name ids;
-    for (std::size_t i = 0; i != all.size(); ++i) ids.emplace(std::move(all[i].name), std::move(added[i].id));
+    for (std::size_t i = 0; i != names.size(); ++i) ids.emplace(std::move(names[i]), std::move(added[i].id));
     co_return ids;
 }
 
@@ -122,18 +134,37 @@ task<bool> change(place at, std::string what, std::string id, milliseconds delay
     co_return changed == 1;
 }
 
-task<std::vector<job_info>> read(place at, std::string type, std::vector<std::string> ids) {
-    std::vector<job_info> all;
-    if (ids.empty()) co_return all;
-    auto asking = job_office::run(std::move(at), scripts::job_read, {"", "held", "absent"}, ids);
-    auto const said = co_await std::move(asking);
-    for (std::size_t i = 0; i != said.size(); ++i) all.push_back(read_job(type, ids[i], said[i]));
-    co_return all;
+/// What job_read.lua wants, for those that were not read yet.
+std::vector<std::string> words_to_read(depot const& at, std::vector<std::string> const& ids, std::size_t done, std::size_t cut) {
+    auto const most = std::min(most_read, at.owner()->options().max_reply_bytes / 2);
+    std::vector<std::string> words{std::to_string(most), std::to_string(cut)};
+    words.insert(words.end(), ids.begin() + static_cast<std::ptrdiff_t>(done), ids.end());
+    return words;
+}
+
+/// Those that were read, of these ids in order.
+void add_rows(std::vector<job_info>& all, std::string_view type, std::vector<std::string> const& ids, reply const& said) {
+    for (std::size_t i = 0; i != said.size() && all.size() != ids.size(); ++i) all.push_back(read_job(type, ids[all.size()], said[i]));
+}
+
+/// `cut`: so many bytes are told of each text.
+task<std::vector<job_info>> read(place at, std::string type, std::vector<std::string> ids, std::size_t cut) {
+    // Not a local: g++ 12 returns a vector that it had before the last turn of the loop.
+    auto const all = std::make_shared<std::vector<job_info>>();
+    while (all->size() != ids.size()) {  // an answer is of as many as are not too large together
+        auto words = words_to_read(*at, ids, all->size(), cut);
+        auto asking = job_office::run(at, scripts::job_read, {"", "held", "absent"}, std::move(words));
+        auto const said = co_await std::move(asking);
+        add_rows(*all, type, ids, said);
+    }
+    auto found = std::move(*all);
+    co_return found;
 }
 
 task<std::optional<job_info>> find(place at, job_name what) {
     std::vector<std::string> ids{what.id};
-    auto reading = read(std::move(at), what.type, std::move(ids));
+    auto const largest = at->owner()->options().max_reply_bytes / 5;  // there are four texts
+    auto reading = read(std::move(at), what.type, std::move(ids), largest);
     auto all = co_await std::move(reading);
     if (all.front().state == job_state::unknown) co_return std::nullopt;
     co_return std::optional<job_info>{std::move(all.front())};
@@ -144,20 +175,51 @@ task<reply> list_ids(place at, std::string_view state, std::size_t from, std::si
     return job_office::run(std::move(at), scripts::job_list, {"", "ready", "ranked", "later", "held", "absent"}, std::move(words));
 }
 
+/// Ids of those that are delayed, and until when.
+using delays = std::vector<std::pair<std::string, std::chrono::system_clock::time_point>>;
+task<delays> list_delayed(place at, std::size_t from, std::size_t most) {
+    auto asking = list_ids(std::move(at), "delayed", from, most);
+    auto const said = co_await std::move(asking);
+    delays found;
+    for (std::size_t i = 1; i + 1 < said.size(); i += 2) {
+        found.emplace_back(said[i].text(), std::chrono::system_clock::time_point{milliseconds{said[i + 1].integer()}});
+    }
+    co_return found;
+}
+
+/// Those that are still delayed until then; one that was moved may stand in two places.
+task<std::vector<job_info>> read_delayed(place at, std::string type, delays which) {
+    std::vector<std::string> ids;
+    for (auto const& one : which) ids.push_back(one.first);
+    auto reading = read(std::move(at), std::move(type), std::move(ids), listed_bytes);
+    auto all = co_await std::move(reading);
+    for (std::size_t i = 0; i != all.size(); ++i) all[i].delayed_until = which[i].second;
+    std::erase_if(all, [](job_info const& one) { return one.state != job_state::waiting; });
+    co_return all;
+}
+
+task<std::vector<job_info>> delayed(place at, std::string type, std::size_t from, std::size_t most) {
+    auto listing = list_delayed(at, from, most);
+    auto which = co_await std::move(listing);
+    auto reading = read_delayed(std::move(at), std::move(type), std::move(which));
+    co_return co_await std::move(reading);
+}
+
 /// Those that are put off wait, too: behind the others.
 task<std::vector<job_info>> list(place at, std::string type, job_state state, std::size_t from, std::size_t most) {
     std::vector<std::string> ids;
     auto asking = list_ids(at, to_string(state), from, most);
-    auto said = co_await std::move(asking);
+    auto const said = co_await std::move(asking);
     for (std::size_t i = 1; i < said.size(); ++i) ids.emplace_back(said[i].text());
-    if (state == job_state::waiting && ids.size() < most) {
-        auto const ready = static_cast<std::size_t>(said[0].integer());
-        auto more = list_ids(at, "delayed", from > ready ? from - ready : 0, most - ids.size());
-        said = co_await std::move(more);
-        for (std::size_t i = 1; i < said.size(); ++i) ids.emplace_back(said[i].text());
-    }
-    auto reading = read(std::move(at), std::move(type), std::move(ids));
+    auto const left = most - std::min(most, ids.size());
+    auto const ready = static_cast<std::size_t>(said[0].integer());
+    auto reading = read(at, type, std::move(ids), listed_bytes);
     auto all = co_await std::move(reading);
+    if (state == job_state::waiting && left > 0) {
+        auto more = delayed(std::move(at), std::move(type), from > ready ? from - ready : 0, left);
+        auto late = co_await std::move(more);
+        std::move(late.begin(), late.end(), std::back_inserter(all));
+    }
     std::set<std::string> seen;  // one that was moved may stand in two places
     std::erase_if(all, [&](job_info const& one) { return one.state != state || !seen.insert(one.id).second; });  // or changed meanwhile
     co_return all;
@@ -168,14 +230,15 @@ task<std::vector<job_info>> list_tagged(place at, std::string type, std::string 
     auto const said = co_await std::move(asking);
     std::vector<std::string> ids;
     for (std::size_t i = 1; i < said.size(); ++i) ids.emplace_back(said[i].text());
-    auto reading = read(std::move(at), std::move(type), std::move(ids));
+    auto reading = read(std::move(at), std::move(type), std::move(ids), listed_bytes);
     auto all = co_await std::move(reading);
     std::erase_if(all, [](job_info const& one) { return one.state == job_state::unknown; });  // forgotten meanwhile
     co_return all;
 }
 
 task<flow_info> read_flow(place at, std::string id, std::size_t most) {
-    std::vector<std::string> words{std::move(id), std::to_string(most)};
+    auto const bytes = std::min(most_read, at->owner()->options().max_reply_bytes / 2);
+    std::vector<std::string> words{std::move(id), std::to_string(most), std::to_string(bytes)};
     auto asking = job_office::run(std::move(at), scripts::job_graph, {"", "absent"}, std::move(words));
     auto const said = co_await std::move(asking);
     flow_info found{.is_whole = said[0].integer() == 0};
@@ -196,29 +259,44 @@ task<job_counts> count(place at) {
     auto asking = job_office::run(std::move(at), scripts::job_count, {"", "ready", "ranked", "later", "held", "absent"}, {});
     auto const said = co_await std::move(asking);
     auto const number = [&](std::size_t i) { return said[i].integer(); };
-    co_return job_counts{number(0), number(1), number(2), number(3), number(4), number(5), number(6), number(7), number(8), number(9), number(10), number(11)};
+    co_return job_counts{number(0), number(1), number(2), number(3), number(4), number(5), number(6), number(7), number(8), number(9), number(10), number(11),
+                         number(12), number(13), number(14) == 1};
 }
 
 /// Rings when the job has ended, or may have.
 struct job_end {
     doorbell bell;
+    std::mutex mutex;
+    std::optional<job_outcome> outcome;  // if it was in the message
+
+    void hear(std::string_view text) {
+        auto found = read_end(text);
+        {
+            std::lock_guard const guard{mutex};
+            if (found) outcome = std::move(found);
+        }
+        bell.ring();
+    }
+    std::optional<job_outcome> take() {
+        std::lock_guard const guard{mutex};
+        return std::exchange(outcome, std::nullopt);
+    }
 };
 
 task<std::optional<job_outcome>> wait(place at, std::string id, std::chrono::steady_clock::time_point until) {
     auto const end = std::make_shared<job_end>();
-    auto hearing = job_office::listen(at, "ended:" + id, [end](std::string_view) { end->bell.ring(); }, [end] { end->bell.ring(); });
+    auto hearing = job_office::listen(at, "ended:" + id, [end](std::string_view text) { end->hear(text); }, [end] { end->bell.ring(); });
     auto const ear = co_await std::move(hearing);
     while (true) {
-        std::vector<std::string> words{id};
-        auto asking = job_office::run(at, scripts::job_wait, {"", "held", "absent"}, std::move(words));
-        auto const said = co_await std::move(asking);
-        job_outcome found{.state = read_state(said[0].text()), .result = std::string{said[1].text()}, .reason = last_reason(said[2].text())};
+        auto asking = job_office::ask_end(at, id);
+        auto found = co_await std::move(asking);
         bool const goes_on = found.state == job_state::waiting || found.state == job_state::running || found.state == job_state::blocked;
         if (!goes_on) co_return std::optional<job_outcome>{std::move(found)};
         auto const left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
         if (left <= 0ms) co_return std::nullopt;
         auto resting = doorbell::wait(at->owner(), end->bell, std::min(left, look_every));
         co_await std::move(resting);
+        if (auto heard = end->take()) co_return heard;
     }
 }
 
@@ -253,6 +331,17 @@ task<reply> job_office::run(place at, scripts::script const& script, std::vector
     std::vector<argument> given{words.begin(), words.end()};
     auto asking = run_on(at, script, keys, given);
     co_return co_await std::move(asking);
+}
+
+task<job_outcome> job_office::ask_end(place at, std::string id) {
+    auto const largest = at->owner()->options().max_reply_bytes - largest_trail;
+    std::vector<std::string> words{std::move(id), std::to_string(largest)};
+    auto asking = run(at, scripts::job_wait, {"", "held", "absent"}, words);
+    auto const said = co_await std::move(asking);
+    if (auto const size = said[3].integer(); static_cast<std::size_t>(size) > largest) {
+        throw protocol_error(fmt::format("the result of job {} has {} bytes; max_reply_bytes of this client lets through {}", words.front(), size, largest));
+    }
+    co_return job_outcome{.state = read_state(said[0].text()), .result = std::string{said[1].text()}, .reason = last_reason(said[2].text())};
 }
 
 task<subscription> job_office::listen(place at, std::string part, std::function<void(std::string_view)> handler, std::function<void()> on_gap) {
@@ -306,6 +395,11 @@ task<std::vector<job_info>> raw_jobs::async_list(std::string_view type, job_stat
     return list(office_->queue_of(type), std::string{type}, state, from, most);
 }
 
+task<std::vector<job_info>> raw_jobs::async_delayed(std::string_view type, std::size_t from, std::size_t most) {
+    check_page(name(), most);
+    return delayed(office_->queue_of(type), std::string{type}, from, most);
+}
+
 task<std::vector<job_info>> raw_jobs::async_tagged(std::string_view type, std::string_view tag, std::size_t from, std::size_t most) {
     check_tag(tag);
     check_page(name(), most);
@@ -324,6 +418,8 @@ task<std::vector<std::string>> raw_jobs::async_types() {
 }
 
 task<job_counts> raw_jobs::async_counts(std::string_view type) { return count(office_->queue_of(type)); }
+
+task<bool> raw_jobs::async_pause(std::string_view type, bool pauses) { return set_paused(office_->queue_of(type), pauses, std::string{type}); }
 
 task<std::optional<job_outcome>> raw_jobs::async_wait(std::string_view id, std::chrono::steady_clock::time_point until) {
     auto which = read_job_name(id);

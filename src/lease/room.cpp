@@ -297,7 +297,7 @@ void room::count_grant(hold& held, waiter& who) noexcept {
     held.tenant_since = now;
     held.trace = std::move(who.trace);
     hub_.changed();
-    if (hub_.is_monitored()) {
+    if (hub_.is_monitored() && held.what()->how.report) {
         auto& sum = count();
         ++sum.acquisitions;
         // Queued here or there: before its hold was asked for, behind another, or at the server.
@@ -309,24 +309,24 @@ void room::count_grant(hold& held, waiter& who) noexcept {
 
 void room::count_end(hold& held, trace_what how, std::string_view why) noexcept {
     hub_.changed();
-    if (hub_.is_monitored()) count().held.add(owner_->home().now() - held.tenant_since);
+    if (hub_.is_monitored() && held.what()->how.report) count().held.add(owner_->home().now() - held.tenant_since);
     tell(how, held, why);
 }
 
 void room::count_loss(hold& held, std::string_view why) noexcept {
     if (hub_.is_closing()) return count_end(held, trace_what::released, why);
-    if (hub_.is_monitored()) ++count().losses;
+    if (hub_.is_monitored() && held.what()->how.report) ++count().losses;
     count_end(held, trace_what::lost, why);
 }
 
 void room::gave_up(waiter const& who, trace_what how) noexcept {
     hub_.changed();
-    if (hub_.is_monitored() && how == trace_what::timed_out) ++count().timeouts;
+    if (hub_.is_monitored() && how == trace_what::timed_out && who.what().how.report) ++count().timeouts;
     tell_waiting(how, who);
 }
 
 void room::tell(trace_what what, hold const& held, std::string_view detail, std::chrono::nanoseconds waited) noexcept {
-    if (!hub_.tracing().is_on()) return;
+    if (!hub_.tracing().is_on() || !held.what()->how.report) return;
     bool const has_it = what != trace_what::queued;
     hub_.tracing().tell({.what = what,
                         .kind = kind_.word,
@@ -353,7 +353,7 @@ void room::tell_signal(std::string_view detail) noexcept {
 }
 
 void room::tell_waiting(trace_what what, waiter const& who) noexcept {
-    if (!hub_.tracing().is_on()) return;
+    if (!hub_.tracing().is_on() || !who.what().how.report) return;
     auto const amount = who.what().amount;
     hub_.tracing().tell({.what = what,
                         .kind = kind_.word,

@@ -58,6 +58,7 @@ settings resolve(lease_options const& own, lease_options const& defaults, std::s
     auto const waiters = pick(&lease_options::max_waiters, std::size_t{100'000});
     if (waiters < 1 || waiters > 10'000'000) refuse(fmt::format("max_waiters must be 1 to 10,000,000, not {}", waiters));
     chosen.max_waiters = static_cast<std::uint32_t>(waiters);
+    chosen.report = pick(&lease_options::report, true);
     return chosen;
 }
 

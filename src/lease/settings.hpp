@@ -24,6 +24,7 @@ struct settings {
     std::uint32_t attempts;
     std::uint16_t cohort_passes;
     bool renew;
+    bool report;
     std::chrono::milliseconds trust_for;  ///< since the last renewal was sent: then it is lost here; nine tenths of its length at most. 0: so long
 
     bool has_cohort() const noexcept { return cohort_passes != 0; }

@@ -47,8 +47,10 @@ task<lease> attempt(std::shared_ptr<target const> what, clock::time_point until)
 
 [[noreturn]] void time_out(target const& what) {
     auto const& how = what.how;
-    if (how.attempts != 0) throw timeout_error(fmt::format("'{}' was not obtained in {} attempts", what.where->name(), how.attempts));
-    throw timeout_error(fmt::format("'{}' was not obtained within {} ms", what.where->name(), how.wait_limit.count()));
+    auto const kind = what.where->kind().word;
+    auto const failed = fmt::format("{} '{}' was not {}", kind, what.where->name(), kind == "event" ? "set" : "obtained");
+    if (how.attempts != 0) throw timeout_error(fmt::format("{} in {} attempts", failed, how.attempts));
+    throw timeout_error(fmt::format("{} within {} ms", failed, how.wait_limit.count()));
 }
 
 clock::time_point limit_of(settings const& how) {

@@ -1,11 +1,14 @@
 #include "messaging/consumer_state.hpp"
 
 #include "base/random.hpp"
+#include "messaging/stream_read.hpp"
 #include "messaging/stream_state.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -56,12 +59,8 @@ task<void> consumer_state::flush(std::shared_ptr<consumer_state> self) {
         }
         {
             std::lock_guard const guard{self->mutex_};
-            auto& later = self->settled_;
             closed = closed || (failed && self->abandoned_);
-            if (!closed) {
-                later.done.insert(later.done.end(), work.done.begin(), work.done.end());
-                later.dead.insert(later.dead.end(), std::make_move_iterator(work.dead.begin()), std::make_move_iterator(work.dead.end()));
-            }
+            if (!closed) self->settled_.append(std::move(work));
             self->settling_ = 0;
         }
         if (!failed || closed) continue;
@@ -76,6 +75,7 @@ task<void> consumer_state::flush(std::shared_ptr<consumer_state> self) {
     std::lock_guard const guard{self->mutex_};
     if (closed) {
         self->settled_ = {};  // they stay pending
+        self->returning_ = 0;
         self->flushing_ = false;
     }
     if (self->is_drained()) self->drained_.ring();
@@ -97,13 +97,19 @@ task<void> consumer_state::settle(std::shared_ptr<consumer_state> self, settleme
         self->settling_ = work.size();
         self->count_acknowledged(count);
     }
+    if (!work.returned.empty()) {
+        auto returning = settle_returned(self, work);
+        co_await std::move(returning);
+    }
     while (!work.dead.empty()) {
         auto const& what = work.dead.back();
         std::string_view const keys[] = {self->at_.key(), self->dead_key_};
-        std::vector<argument> const words{options.group, options.name, what.which->what.id, what.which->what.deliveries, what.reason, options.max_dead_letters};
+        std::vector<argument> const words{options.group, options.name, what.which->what.id, what.which->what.deliveries, what.reason, options.max_dead_letters,
+                                          options.dead_retention.count()};
         auto burying = self->at_.run(scripts::stream_bury, keys, words, {});
         auto const said = co_await std::move(burying);
-        bool const is_there = said.integer() == 1;  // or somebody else has it now, or it was trimmed away
+        bool const is_there = said[0].integer() == 1;  // or somebody else has it now, or it was trimmed away
+        self->note_dropped(said[1].integer());
         if (is_there) log(log_level::error, "an entry of stream '" + self->at_.name() + "' went to the dead letters: " + what.which->what.id + ", " + what.reason);
         std::lock_guard const guard{self->mutex_};
         self->drop(what.which->id);
@@ -124,7 +130,7 @@ task<void> consumer_state::keep(std::shared_ptr<consumer_state> self) {
             std::lock_guard const guard{self->mutex_};
             if (self->ended_) co_return;
             if (!self->stopping_) {
-                next = std::min(next, self->next_look_);
+                next = std::min(next, self->next_look());
                 if (!self->again_.empty()) next = std::min(next, self->again_.begin()->first);
             }
         }
@@ -170,7 +176,7 @@ task<void> consumer_state::keep_once(std::shared_ptr<consumer_state> self) {
             old.push_back(one->what.id);
             if (old.size() == most_renewed) break;  // the rest when it comes by again, at once
         }
-        looks = !self->stopping_ && now >= self->next_look_;
+        looks = !self->stopping_ && now >= self->next_look();
     }
     if (old.size() == most_renewed) self->chores_.ring();
     if (!due.empty()) {
@@ -251,8 +257,10 @@ task<void> consumer_state::try_again(std::shared_ptr<consumer_state> self, std::
             if (problem) {
                 one->where = place::again;
                 self->again_.emplace(clock::now() + between(50ms, 150ms), one);
-            } else if (self->ended_ || std::find(lost.begin(), lost.end(), one->id) != lost.end()) {
+            } else if (std::find(lost.begin(), lost.end(), one->id) != lost.end()) {
                 self->drop(one->id);
+            } else if (self->stopping_ || self->circuit_.is_open()) {
+                self->give_back(*one, one->what.deliveries - (one->busy > 0 || !one->is_counted ? 1 : 0), milliseconds{0});
             } else {
                 if (one->busy == 0 && one->is_counted) ++one->what.deliveries;
                 if (one->is_counted) self->count(&consumer_statistics::retried);
@@ -263,21 +271,44 @@ task<void> consumer_state::try_again(std::shared_ptr<consumer_state> self, std::
         }
     }
     if (problem) std::rethrow_exception(problem);
+    self->flush_if_any();
     self->let_work();
 }
 
+consumer_state::clock::time_point consumer_state::next_look() const {
+    return circuit_.is_open() ? std::max(next_look_, circuit_.next_probe()) : next_look_;
+}
+
+/// One at least where the line is not too long: with a slow handler the reader keeps it full, and what was given back must not wait for ever.
+std::size_t consumer_state::takeable() {
+    if (free_places() == 0 || returning_ > 0) return 0;
+    if (circuit_.is_open()) return line_.empty() && running_ < options_.concurrency && circuit_.try_probe(clock::now()) ? 1 : 0;
+    auto const most = wanted();
+    if (line_.size() > most) return 0;
+    return std::min({std::max<std::size_t>(most - line_.size(), 1), free_places(), most_recovered});
+}
+
 task<void> consumer_state::recover(std::shared_ptr<consumer_state> self) {
-    std::size_t room = 0;
+    std::size_t count = 0;
+    milliseconds patience{0};
     {
         std::lock_guard const guard{self->mutex_};
-        room = self->wanted() - std::min(self->wanted(), self->line_.size());
-        self->next_look_ = clock::now() + between(500ms, 1500ms);  // if this comes to nothing
+        count = self->takeable();
+        // Where there is a healthy consumer, it has taken by then what is due.
+        if (self->circuit_.is_open()) patience = std::min<milliseconds>(1s, self->options_.retry_max);
+        // If this comes to nothing.
+        self->next_look_ = clock::now() + (self->returning_ > 0 ? between(5ms, 15ms) : between(500ms, 1500ms));
+        if (count > 0) {
+            self->is_told_ = false;
+            // A probe has intervals of its own.
+            self->earliest_look_ = clock::now() + (self->circuit_.is_open() ? 0ms : between(30ms, 90ms));
+        }
     }
-    if (room == 0) co_return;
+    if (count == 0) co_return;
     auto const& options = self->options_;
-    auto const count = std::min(room, most_recovered);
-    std::string_view const keys[] = {self->at_.key(), self->taken_key_};
-    std::vector<argument> const words{options.group, options.name, options.idle_limit.count(), self->cursor_, count};
+    std::string_view const keys[] = {self->at_.key(), self->taken_key_, self->returned_key_};
+    auto const sizes = reply_sizes(*self->at_.owner());
+    std::vector<argument> const words{options.group, options.name, options.idle_limit.count(), self->cursor_, count, sizes.budget, sizes.limit, patience.count()};
     reply said;
     try {
         auto asking = self->at_.run(scripts::stream_recover, keys, words, {.once = true});
@@ -288,19 +319,26 @@ task<void> consumer_state::recover(std::shared_ptr<consumer_state> self) {
         throw;
     }
     self->cursor_ = said[0].text();
-    std::vector<found> entries;
-    for (std::size_t i = 1; i + 2 < said.size(); i += 3) {
-        entries.push_back(
-            {.id = std::string{said[i].text()}, .deliveries = said[i + 1].integer() + 1, .is_counted = false, .fields = read_fields(said[i + 2])});
+    auto const next_due = said[1].integer();
+    std::vector<found> returned;
+    std::vector<found> recovered;
+    for (std::size_t i = 2; i + 3 < said.size(); i += 4) {
+        bool const was_returned = said[i + 2].integer() == 1;
+        (was_returned ? returned : recovered).push_back(read_found(said[i], said[i + 1].integer() + 1, false, said[i + 3]));
     }
-    bool const is_more = self->cursor_ != "0-0" || entries.size() == count;
+    bool const is_more = self->cursor_ != "0-0" || !(returned.empty() && recovered.empty());
     // Few at a time, and each consumer at its own times: what a dead one had is spread over those that live.
-    auto const pause = is_more ? between(50ms, 150ms) : between(options.idle_limit * 3 / 4, options.idle_limit * 5 / 4);
-    if (!entries.empty()) self->accept(std::move(entries), true);
+    auto pause = is_more ? between(50ms, 150ms) : between(options.idle_limit * 3 / 4, options.idle_limit * 5 / 4);
+    if (next_due >= 0) pause = std::min(pause, milliseconds{std::max<std::int64_t>(next_due, 1)});
     {
         std::lock_guard const guard{self->mutex_};
-        self->next_look_ = clock::now() + pause;
+        // Unless it was told meanwhile of something that was given back later.
+        auto const now = clock::now();
+        auto const next = std::max(now + pause, self->earliest_look_);
+        self->next_look_ = self->is_told_ ? std::min(self->next_look_, next) : next;
     }
+    if (!returned.empty()) self->accept(std::move(returned), origin::returned);
+    if (!recovered.empty()) self->accept(std::move(recovered), origin::recovered);
     if (self->looks_++ % sweeps_every == 0) {
         auto sweeping = sweep(self);
         co_await std::move(sweeping);
@@ -308,11 +346,26 @@ task<void> consumer_state::recover(std::shared_ptr<consumer_state> self) {
 }
 
 task<void> consumer_state::sweep(std::shared_ptr<consumer_state> self) {
-    std::string_view const keys[] = {self->at_.key()};
-    auto const long_gone = std::max<milliseconds>(1h, 20 * self->options_.idle_limit);
-    std::vector<argument> const words{self->options_.group, self->options_.name, long_gone.count()};
+    auto const& options = self->options_;
+    std::string_view const keys[] = {self->at_.key(), self->dead_key_};
+    auto const long_gone = std::max<milliseconds>(1h, 20 * options.idle_limit);
+    std::vector<argument> const words{options.group, options.name, long_gone.count(), options.max_dead_letters, options.dead_retention.count()};
     auto asking = self->at_.run(scripts::stream_sweep, keys, words, {});
-    co_await std::move(asking);
+    auto const answer = co_await std::move(asking);
+    self->note_dropped(answer[1].integer());
+    if (answer[1].integer() > 0) self->looks_ = 0;  // there may be more: with the next look
+}
+
+/// Of dead letters.
+void consumer_state::note_dropped(std::int64_t dropped) {
+    if (dropped <= 0) return;
+    {
+        std::lock_guard const guard{mutex_};
+        count(&consumer_statistics::dead_dropped, static_cast<std::uint64_t>(dropped));
+    }
+    auto const unlogged = drops_logged_.add(clock::now(), static_cast<std::uint64_t>(dropped));
+    if (unlogged == 0) return;
+    log(log_level::warning, fmt::format("{} dead letters of stream '{}' were dropped: they were older than dead_retention, or more than max_dead_letters", unlogged, at_.name()));
 }
 
 // ---- the end
@@ -328,45 +381,75 @@ task<void> consumer_state::leave(std::shared_ptr<consumer_state> self) {
     }
 }
 
-task<void> consumer_state::stop(std::shared_ptr<consumer_state> self) {
+task<bool> consumer_state::stop(std::shared_ptr<consumer_state> self, std::optional<milliseconds> limit) {
     {
         std::lock_guard const guard{self->mutex_};
         self->stopping_ = true;
+        if (limit) {
+            self->hurried_ = true;
+            self->give_back_waiting();
+        } else {
+            self->give_back_again();
+        }
     }
+    self->flush_if_any();
+    if (limit) self->stop_handlers_.request_stop();
     self->room_.ring();
     self->retreat_.ring();
     start(unblock(self), [](std::exception_ptr) {});
-    auto const until = clock::now() + self->options_.stop_limit;
-    bool patient = true;
+    auto const until = clock::now() + limit.value_or(self->options_.stop_limit);
+    auto const returns_at = limit ? until : until + self->grace_;  // what runs then
+    enum class phase { waiting, asked, returned };
+    auto now_in = phase::waiting;
+    bool all_ended = true;
     while (true) {
+        auto const now = clock::now();
+        bool drained = false;
+        bool idle = false;
+        bool told = false;
         {
             std::lock_guard const guard{self->mutex_};
-            if (self->is_drained()) break;
-            // Handlers have ended, but the server does not answer: what it was not told is done again by others.
-            if (!patient && self->running_ == 0 && clock::now() >= until + 1s) break;
+            drained = self->is_drained();
+            idle = self->running_ == 0;
+            told = self->settling_ == 0 && self->settled_.size() == 0;
         }
-        auto const now = clock::now();
-        if (patient && now >= until) {
-            patient = false;
+        if (drained) break;
+        if (now_in == phase::returned) {
+            // Handlers have ended, or go on without being waited for. Where the server does not answer, what it was not told is done again by others.
+            if ((idle || limit) && (told || now >= returns_at + 1s)) break;
+        } else if (now_in == phase::asked) {
+            if (idle && now >= until + 1s) break;
+            if (now >= returns_at) {
+                now_in = phase::returned;
+                self->return_running();
+                continue;
+            }
+        } else if (now >= until) {
+            now_in = phase::asked;
+            all_ended = idle;
             self->abandon();
             continue;
         }
-        auto resting = doorbell::wait(self->at_.owner(), self->drained_, patient ? std::chrono::ceil<milliseconds>(until - now) : milliseconds{1'000});
+        auto rest = std::chrono::milliseconds{1'000};
+        if (now_in == phase::waiting) rest = std::chrono::ceil<milliseconds>(until - now);
+        if (now_in == phase::asked) rest = std::min(rest, std::max(std::chrono::ceil<milliseconds>(returns_at - now), milliseconds{1}));
+        auto resting = doorbell::wait(self->at_.owner(), self->drained_, rest);
         co_await std::move(resting);
     }
-    bool first = false;
+    bool leaves = false;
     {
         std::lock_guard const guard{self->mutex_};
-        first = !std::exchange(self->left_, true) && patient;
+        leaves = self->is_drained() && !std::exchange(self->left_, true);
         self->ended_ = true;
     }
     self->work_.notify_all();
     self->chores_.ring();
     self->drained_.ring();  // others may stop it too
-    if (first) {
+    if (leaves) {
         auto leaving = leave(self);
         co_await std::move(leaving);
     }
+    co_return all_ended;
 }
 
 }  // namespace lockstep::detail

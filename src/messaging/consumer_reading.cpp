@@ -9,6 +9,8 @@
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -60,6 +62,10 @@ task<void> consumer_state::ensure_group(std::shared_ptr<consumer_state> self) {
     self->group_was_there_ = true;
 }
 
+namespace {
+constexpr std::size_t large_entry = 64 * 1024;
+}
+
 task<void> consumer_state::read_on_one_connection(std::shared_ptr<consumer_state> self) {
     auto ensuring = ensure_group(self);
     co_await std::move(ensuring);
@@ -72,24 +78,45 @@ task<void> consumer_state::read_on_one_connection(std::shared_ptr<consumer_state
     } catch (server_error const&) {
         // Not allowed: then a stop waits until the read that is under way is over.
     }
+    self->at_.owner()->home().in_turn([&self] { self->listen(); });
+    self->gap_checks_ = 1;
     if (std::exchange(self->looks_for_unheard_, false)) {
         auto taking = take_unheard(self);
         co_await std::move(taking);
     }
     auto const& options = self->options_;
+    auto const sizes = reply_sizes(*self->at_.owner());
     while (true) {
         std::unique_lock guard{self->mutex_};
         if (self->stopping_) co_return;
-        auto const room = self->wanted();
-        if (2 * self->line_.size() > room) {
+        auto const now = clock::now();
+        std::size_t count = 0;
+        milliseconds rest = longest_block;
+        if (!self->circuit_.is_open()) {
+            count = std::min(self->readable(), sizes.count_of(self->entry_bytes_));
+        } else if (self->line_.empty() && self->running_ < options.concurrency && self->free_places() > 0 && self->circuit_.try_probe(now)) {
+            count = 1;
+        } else {
+            auto const next = self->circuit_.next_probe();
+            // Where one may be tried, but something runs still: when that fails, the time for the next one changes.
+            rest = next > now ? std::min(std::chrono::ceil<milliseconds>(next - now), longest_block) : milliseconds{250};
+        }
+        if (count == 0) {
             self->reader_waits_ = true;
             guard.unlock();
-            auto waiting = doorbell::wait(self->at_.owner(), self->room_, longest_block);
+            self->gap_checks_ = 2;
+            auto waiting = doorbell::wait(self->at_.owner(), self->room_, rest);
             co_await std::move(waiting);
             continue;
         }
-        auto const count = std::min(options.batch, room - std::min(self->line_.size(), room - 1));
         guard.unlock();
+        // The server copies two entries for that: not too often where they are large.
+        if (self->gap_checks_ > 0 && (self->entry_bytes_ < large_entry || now >= self->next_gap_check_)) {
+            --self->gap_checks_;
+            self->next_gap_check_ = now + milliseconds{100};
+            auto looking = look_for_gap(self);
+            co_await std::move(looking);
+        }
         request const what = request{"XREADGROUP", "GROUP", options.group, options.name, "COUNT", count, "BLOCK", longest_block.count(), "STREAMS", self->at_.key(), ">"}
                                  .within(longest_block + block_grace);
         self->connection_id_ = id;
@@ -110,12 +137,88 @@ task<void> consumer_state::read_on_one_connection(std::shared_ptr<consumer_state
         if (said.is_null()) continue;
         std::vector<found> entries;
         for (auto& one : read_of_one(said)) entries.push_back({.id = std::move(one.id), .deliveries = 1, .fields = std::move(one.fields)});
-        self->accept(std::move(entries), false);
+        // It lags behind, perhaps so far that entries were trimmed away. Once more when it does not any longer: what was trimmed between a look and a read shows then.
+        if (entries.size() == count) self->gap_checks_ = 2;
+        self->accept(std::move(entries), origin::read);
     }
+}
+
+/// Were entries removed before they were delivered to the group?
+task<void> consumer_state::look_for_gap(std::shared_ptr<consumer_state> self) {
+    try {
+        auto asking = self->at_.run(scripts::stream_gap, {self->options_.group, "0"});
+        auto const answer = co_await std::move(asking);
+        if (answer.integer() > 0) self->note_gap(static_cast<std::uint64_t>(answer.integer()));
+    } catch (server_error const& problem) {
+        self->complain("can't find out whether entries were trimmed away unread", problem.what());  // and reads all the same
+    }
+}
+
+void consumer_state::note_gap(std::uint64_t missed) {
+    {
+        std::lock_guard const guard{mutex_};
+        count(&consumer_statistics::missed, missed);
+        count(&consumer_statistics::gaps);
+        gap_untold_ = options_.on_gap != nullptr;
+    }
+    if (auto const unlogged = gaps_logged_.add(clock::now(), missed); unlogged > 0) {
+        log(log_level::warning, fmt::format("{} entries of stream '{}' were trimmed away or deleted before they were delivered to group '{}'", unlogged, at_.name(), options_.group));
+    }
+    let_work();
+}
+
+void consumer_state::tell_gap() noexcept {
+    try {
+        options_.on_gap();
+    } catch (std::exception const& problem) {
+        log(log_level::error, fmt::format("on_gap of a consumer of stream '{}' threw: {}", at_.name(), problem.what()));
+    } catch (...) {
+        log(log_level::error, fmt::format("on_gap of a consumer of stream '{}' threw", at_.name()));
+    }
+}
+
+consumer_state::found consumer_state::read_found(reply_view id, std::int64_t deliveries, bool is_counted, reply_view fields) {
+    found entry{.id = std::string{id.text()}, .deliveries = deliveries, .is_counted = is_counted};
+    if (fields.is_aggregate()) {
+        entry.fields = read_fields(fields);
+    } else {
+        entry.too_large = fields.integer();
+    }
+    return entry;
 }
 
 namespace {
 constexpr std::size_t at_once = 100;
+}
+
+/// Of entries (each: the id, and how often it is delivered with this): those that are this consumer's. They come in pieces, none of which is too large.
+task<void> consumer_state::take_known(std::shared_ptr<consumer_state> self, std::vector<std::string> entries) {
+    auto const& options = self->options_;
+    auto const sizes = reply_sizes(*self->at_.owner());
+    std::string_view const keys[] = {self->at_.key(), self->taken_key_};
+    auto next = entries.begin();
+    while (next != entries.end()) {
+        {
+            std::unique_lock guard{self->mutex_};
+            if (!self->stopping_ && !self->circuit_.is_open() && self->free_places() == 0) {
+                self->reader_waits_ = true;
+                guard.unlock();
+                auto waiting = doorbell::wait(self->at_.owner(), self->room_, milliseconds{1'000});
+                co_await std::move(waiting);
+                continue;
+            }
+        }
+        std::vector<argument> words{options.group, options.name, sizes.budget, sizes.limit};
+        words.insert(words.end(), next, entries.end());
+        auto taking = self->at_.run(scripts::stream_take, keys, words, {});
+        auto const taken = co_await std::move(taking);
+        std::vector<found> got;
+        for (std::size_t i = 1; i + 3 < taken.size(); i += 4) {
+            got.push_back(read_found(taken[i], taken[i + 1].integer(), taken[i + 2].integer() == 1, taken[i + 3]));
+        }
+        next += std::clamp<std::ptrdiff_t>(2 * taken[0].integer(), 2, entries.end() - next);
+        self->accept(std::move(got), origin::recovered);
+    }
 }
 
 /// What the server has given to this consumer, but nobody here knows of: the reply was lost, or an earlier process of this name died.
@@ -138,21 +241,8 @@ task<void> consumer_state::take_unheard(std::shared_ptr<consumer_state> self) {
             if (is_suspect) --self->suspects_;
             unheard.insert(unheard.end(), {id, std::to_string(is_suspect ? one[3].integer() + 1 : 0)});
         }
-        if (!unheard.empty()) {
-            std::vector<argument> words{options.group, options.name};
-            words.insert(words.end(), unheard.begin(), unheard.end());
-            std::string_view const keys[] = {self->at_.key(), self->taken_key_};
-            auto taking = self->at_.run(scripts::stream_take, keys, words, {});
-            auto const taken = co_await std::move(taking);
-            std::vector<found> entries;
-            for (std::size_t i = 0; i + 3 < taken.size(); i += 4) {
-                entries.push_back({.id = std::string{taken[i].text()},
-                                   .deliveries = taken[i + 1].integer(),
-                                   .is_counted = taken[i + 2].integer() == 1,
-                                   .fields = read_fields(taken[i + 3])});
-            }
-            self->accept(std::move(entries), true);
-        }
+        auto taking = take_known(self, std::move(unheard));
+        co_await std::move(taking);
         if (said.size() < at_once) break;
     }
     self->looks_for_unheard_ = false;

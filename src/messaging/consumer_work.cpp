@@ -2,10 +2,12 @@
 
 #include "base/quiet_thread.hpp"
 #include "base/random.hpp"
+#include "messaging/stream_read.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/idempotency.hpp>
+#include <lockstep/later.hpp>
 #include <lockstep/log.hpp>
 
 #include <fmt/format.h>
@@ -24,10 +26,16 @@ entry_number entry_number::of(std::string_view id) noexcept {
     return made;
 }
 
-consumer_state::consumer_state(keyed at, delivery_handler handler, consumer_options options)
-    : at_(std::move(at)), handler_(std::move(handler)), options_(std::move(options)), dead_key_(at_.key_of("dead")),
-      taken_key_(at_.key_of("taken:" + options_.group)),
-      all_counts_(message_counts::of(*at_.owner())), looks_for_unheard_(true),
+namespace {
+using std::chrono::milliseconds;
+milliseconds shortest_probe(consumer_options const& options) { return std::clamp(options.retry_min / 10, milliseconds{1}, milliseconds{100}); }
+milliseconds longest_probe(consumer_options const& options) { return std::min(options.retry_max, milliseconds{10'000}); }
+}  // namespace
+
+consumer_state::consumer_state(keyed at, delivery_handler handler, consumer_options options, milliseconds grace)
+    : at_(std::move(at)), handler_(std::move(handler)), options_(std::move(options)), grace_(grace), dead_key_(at_.key_of("dead")),
+      taken_key_(at_.key_of("taken:" + options_.group)), returned_key_(at_.key_of("returned:" + options_.group)),
+      circuit_(shortest_probe(options_), longest_probe(options_)), all_counts_(message_counts::of(*at_.owner())), looks_for_unheard_(true),
       next_look_(since_ + milliseconds{base::random_below(static_cast<std::uint64_t>(options_.idle_limit.count()) + 1)}) {}
 
 void consumer_state::begin() {
@@ -71,9 +79,14 @@ void consumer_state::abandon() noexcept {
     std::unique_lock guard{mutex_};
     stopping_ = true;
     ended_ = true;
+    hurried_ = true;
     abandoned_ = true;
-    for (auto* const one : std::exchange(line_, {})) drop(one->id);
-    guard.unlock();
+    give_back_waiting();
+    if (settled_.size() != 0) {
+        wake_flusher(std::move(guard));
+    } else {
+        guard.unlock();
+    }
     stop_handlers_.request_stop();
     work_.notify_all();
     for (auto* const bell : {&room_, &chores_, &retreat_, &patience_, &drained_}) bell->ring();
@@ -86,13 +99,18 @@ bool consumer_state::is_known(std::string_view id) const {
     return held_.contains(entry_number::of(id));
 }
 
-void consumer_state::drop(entry_number id) { held_.erase(id); }
+void consumer_state::drop(entry_number id) {
+    held_.erase(id);
+    make_room();
+}
 
-void consumer_state::accept(std::vector<found> entries, bool recovered) {
+void consumer_state::accept(std::vector<found> entries, origin from) {
     std::unique_lock guard{mutex_};
-    if (ended_) return;  // nobody works any more: they stay pending
     auto const now = clock::now();
     std::uint64_t received = 0;
+    std::size_t largest = 1;
+    for (auto const& one : entries) largest = std::max(largest, bytes_of(one.fields));
+    entry_bytes_ = std::max(largest, entry_bytes_ - entry_bytes_ / 8);
     for (auto& one : entries) {
         auto const id = entry_number::of(one.id);
         auto& place_of_it = held_[id];
@@ -107,18 +125,23 @@ void consumer_state::accept(std::vector<found> entries, bool recovered) {
         made.what.stop = stop_handlers_.get_token();
         made.is_counted = one.is_counted;
         ++received;
-        if (options_.max_deliveries > 0 && one.deliveries > options_.max_deliveries) {
+        if (one.too_large > 0) {
+            made.where = place::settling;
+            settled_.dead.push_back({&made, fmt::format("it has {} bytes, more than max_reply_bytes ({}) allows", one.too_large, at_.owner()->options().max_reply_bytes)});
+        } else if (options_.max_deliveries > 0 && one.deliveries > options_.max_deliveries) {
             // Nobody threw: whoever had it died of it, or with it.
             made.where = place::settling;
             settled_.dead.push_back({&made, fmt::format("delivered {} times and never acknowledged", one.deliveries - 1)});
+        } else if (hurried_ || ended_ || held_.size() > options_.max_pending || (circuit_.is_open() && !line_.empty())) {
+            give_back_uncounted(made);  // nothing begins any more, or no more than this for now; or read and taken over together are too many
         } else {
             line_.push_back(&made);
         }
     }
     count(&consumer_statistics::received, received);
-    if (recovered) count(&consumer_statistics::recovered, received);
-    bool const has_dead = !settled_.dead.empty();
-    if (has_dead) {
+    if (from == origin::recovered) count(&consumer_statistics::recovered, received);
+    if (from == origin::returned) count(&consumer_statistics::retried, received);
+    if (settled_.size() != 0) {
         wake_flusher(std::move(guard));
     } else {
         guard.unlock();
@@ -154,8 +177,16 @@ consumer_state::held* consumer_state::next_in_line() {
     return next;
 }
 
+std::size_t consumer_state::free_places() const { return options_.max_pending - std::min(options_.max_pending, held_.size()); }
+
+std::size_t consumer_state::readable() const {
+    auto const most = wanted();
+    if (2 * line_.size() > most) return 0;
+    return std::min({options_.batch, most - std::min(line_.size(), most - 1), free_places()});
+}
+
 void consumer_state::make_room() noexcept {
-    if (!reader_waits_ || 2 * line_.size() > wanted()) return;
+    if (!reader_waits_ || circuit_.is_open() || readable() == 0) return;
     reader_waits_ = false;
     room_.ring();
 }
@@ -185,14 +216,19 @@ task<bool> consumer_state::count_delivery(std::shared_ptr<consumer_state> self, 
         co_return true;
     }
     if (--self->running_ == 0) self->rested_.notify_all();
-    if (failed || is_ours) {
-        what.where = place::again;
-        self->again_.emplace(now + self->pause_after(1), &what);
-    } else {
+    if (!failed && !is_ours) {
         self->drop(what.id);  // somebody else has it
+    } else if (self->hurried_) {
+        self->give_back_uncounted(what);
+    } else {
+        self->try_here_again(what, self->pause_after(1));
     }
     bool const is_over = self->is_drained() || self->abandoned_;
-    guard.unlock();
+    if (self->settled_.size() != 0) {
+        self->wake_flusher(std::move(guard));
+    } else {
+        guard.unlock();
+    }
     self->chores_.ring();
     if (is_over) self->drained_.ring();
     co_return false;
@@ -218,7 +254,12 @@ void consumer_state::work_as_thread() {
     works_for = this;
     while (true) {
         std::unique_lock guard{mutex_};
-        work_.wait(guard, [this] { return ended_ || !line_.empty(); });
+        work_.wait(guard, [this] { return ended_ || gap_untold_ || !line_.empty(); });
+        if (std::exchange(gap_untold_, false)) {
+            guard.unlock();
+            tell_gap();
+            continue;
+        }
         if (line_.empty()) return;
         auto* const one = next_in_line();
         guard.unlock();
@@ -238,6 +279,11 @@ void consumer_state::pump() noexcept {
     std::unique_lock guard{mutex_};
     if (pumping_) return;  // whoever pumps looks again
     pumping_ = true;
+    if (std::exchange(gap_untold_, false)) {
+        guard.unlock();
+        tell_gap();
+        guard.lock();
+    }
     while (running_ < options_.concurrency && !line_.empty()) {
         auto* const one = next_in_line();
         guard.unlock();
@@ -269,56 +315,96 @@ void consumer_state::pump_at_home() noexcept {
 }
 
 namespace {
-enum class failing { rejected, busy, otherwise };
-std::string reason_of(std::exception_ptr const& problem, failing& how) {
+struct outcome {
+    enum class kind { success, rejected, busy, later, failure };
+    kind is = kind::success;
+    std::string reason{};
+    milliseconds delay{};  // of `later`
+};
+outcome outcome_of(std::exception_ptr const& problem) {
+    if (!problem) return {};
     try {
         std::rethrow_exception(problem);
-    } catch (reject const& why) {
-        how = failing::rejected;
-        return why.what();
-    } catch (busy_error const& why) {
-        how = failing::busy;
-        return why.what();
-    } catch (std::exception const& why) {
-        return why.what();
+    } catch (reject const& refusal) {
+        return {.is = outcome::kind::rejected, .reason = refusal.what()};
+    } catch (busy_error const& refusal) {
+        return {.is = outcome::kind::busy, .reason = refusal.what()};
+    } catch (later const& wish) {
+        return {.is = outcome::kind::later, .reason = wish.what(), .delay = wish.delay()};
+    } catch (std::exception const& failure) {
+        return {.is = outcome::kind::failure, .reason = failure.what()};
     } catch (...) {
-        return "something that is no std::exception was thrown";
+        return {.is = outcome::kind::failure, .reason = "something that is no std::exception was thrown"};
     }
 }
 }  // namespace
 
+void consumer_state::log_failure(held const& entry, std::string const& reason) {
+    auto const count = failures_logged_.add(clock::now());
+    if (count == 0) return;
+    log(log_level::warning, fmt::format("the handler of stream '{}', group '{}' threw at entry {} (delivery {}): {}{}", at_.name(), options_.group, entry.what.id,
+                                        entry.what.deliveries, reason,
+                                        count == 1 ? std::string{} : fmt::format(" (the last of {} failures)", count)));
+}
+
+void consumer_state::try_here_again(held& entry, milliseconds delay) {
+    entry.where = place::again;
+    again_.emplace(clock::now() + delay, &entry);
+}
+
 void consumer_state::finish(held& what, std::exception_ptr problem) noexcept {
-    auto how = failing::otherwise;
-    auto reason = problem ? reason_of(problem, how) : std::string{};
+    using enum outcome::kind;
+    auto ended = outcome_of(problem);
     auto const now = clock::now();
     auto const deliveries = what.what.deliveries;
-    if (problem && how != failing::busy) {
-        log(log_level::warning, fmt::format("the handler of stream '{}', group '{}' threw at entry {} (delivery {}): {}", at_.name(), options_.group,
-                                            what.what.id, deliveries, reason));
-    }
+    if (ended.is == failure || ended.is == rejected) log_failure(what, ended.reason);
     std::unique_lock guard{mutex_};
     if (--running_ == 0) rested_.notify_all();
     if (abandoned_) drained_.ring();
     auto const took = std::max(1.0, std::chrono::duration<double, std::micro>(now - what.begun).count());
     average_us_ = average_us_ <= 0 ? took : average_us_ + (took - average_us_) / 16;
-    if (!problem) {
+    bool const closed = (ended.is == success || ended.is == rejected) && circuit_.succeeded();
+    bool const opened = ended.is == failure && circuit_.failed(what.begun, now);
+    bool const tells = opened && openings_logged_.add(now) > 0;
+    if (ended.is == failure || ended.is == rejected) count(&consumer_statistics::failed);
+    what.busy = ended.is == busy ? what.busy + 1 : 0;
+    if (ended.is == success) {
         what.where = place::settling;
         settled_.done.push_back(&what);
-        return wake_flusher(std::move(guard));
-    }
-    // Somebody is at it, or was, and died: then it takes as long as his lease.
-    what.busy = how == failing::busy ? what.busy + 1 : 0;
-    if (what.busy == 0) count(&consumer_statistics::failed);
-    if (what.busy == 0 && (how == failing::rejected || (options_.max_deliveries > 0 && deliveries >= options_.max_deliveries))) {
+    } else if (what.is_returned) {
+        drop(what.id);  // somebody else's by now
+    } else if (ended.is == rejected || (ended.is == failure && options_.max_deliveries > 0 && deliveries >= options_.max_deliveries)) {
         what.where = place::settling;
-        settled_.dead.push_back({&what, std::move(reason)});
-        return wake_flusher(std::move(guard));
+        settled_.dead.push_back({&what, std::move(ended.reason)});
+    } else if (ended.is == later) {
+        count(&consumer_statistics::postponed);
+        give_back_uncounted(what, ended.delay);
+    } else if (ended.is == busy) {
+        // Another is at it, or was, and died: then it takes as long as the lease of that one.
+        auto const delay = pause_after(what.busy);
+        if (stopping_) {
+            give_back_uncounted(what, delay);
+        } else {
+            try_here_again(what, delay);
+        }
+    } else if (stopping_ || circuit_.is_open() || std::exchange(what.failed_here, true)) {
+        give_back(what, deliveries, pause_after(deliveries));
+    } else {
+        try_here_again(what, pause_after(deliveries));
     }
-    what.where = place::again;
-    again_.emplace(now + pause_after(what.busy > 0 ? what.busy : deliveries), &what);
+    if (opened) give_back_waiting();
+    if (closed) make_room();
     bool const is_over = is_drained();
-    guard.unlock();
-    chores_.ring();
+    if (settled_.size() != 0) {
+        wake_flusher(std::move(guard));
+    } else {
+        guard.unlock();
+    }
+    if (ended.is != success || closed) chores_.ring();
+    if (tells) {
+        log(log_level::warning, fmt::format("consumer '{}' of stream '{}', group '{}' slows down: its handlers failed {} times in a row; until one succeeds it tries an "
+                                            "entry now and then, and leaves the others to the group", options_.name, at_.name(), options_.group, failure_circuit::failures_to_open));
+    }
     if (is_over) drained_.ring();
 }
 
@@ -336,6 +422,7 @@ void consumer_state::wake_flusher(std::unique_lock<std::mutex> guard) noexcept {
     guard.lock();  // the client is closed: they stay pending
     flushing_ = false;
     settled_ = {};
+    returning_ = 0;
     drained_.ring();
 }
 

@@ -25,6 +25,15 @@ constexpr std::chrono::milliseconds longest_try = 60s;
 constexpr std::chrono::milliseconds longest_budget = 5s;   // a command that was given up can run so much later at most
 constexpr int most_tries = 5;
 
+/// The limits of a queue of jobs are not kept in it.
+queue_options options_of(queue_options how, lane_options const& lane) {
+    if (lane.job_type.empty()) return how;
+    how.max_deliveries = how.max_deliveries.value_or(20);
+    how.max_length = how.max_dead = how.max_dead_bytes = 0;
+    how.dead_retention = 0ms;
+    return how;
+}
+
 std::string kind_of(lane_options const& lane) {
     if (!lane.job_type.empty()) return "jobs:q:" + std::string{lane.job_type};
     return lane.lane.empty() ? "queue" : "stealing";
@@ -64,7 +73,7 @@ std::shared_ptr<depot> depot::make(std::shared_ptr<core> owner, std::string_view
 }
 
 depot::depot(std::shared_ptr<core> of, std::string_view name, queue_options const& how, lane_options const& lane)
-    : what_(std::move(of), name, kind_of(lane)), how_(how), lane_(lane.lane), job_words_(lane.job_words), steals_half_(lane.steals_half),
+    : what_(std::move(of), name, kind_of(lane)), how_(options_of(how, lane)), limits_(size_limits_of(owner()->options().max_reply_bytes)), lane_(lane.lane), job_words_(lane.job_words), steals_half_(lane.steals_half),
       hub_(engine::hub::of(*what_.owner())), clock_(owner()->is_cluster() ? nullptr : &hub_.offset_ms),
       channel_(what_.key().substr(0, what_.key().rfind(':')) + ":wake:"),
       pull_script_(choose(lane, scripts::queue_pull, scripts::steal_pull, scripts::job_pull)),
@@ -254,6 +263,7 @@ task<void> depot::nudge(std::shared_ptr<depot> self, milliseconds in) {
 
 void depot::enter(flusher& who) noexcept {
     who.said = said_;
+    who.expected = expected_;
     flushers_.push_back(who);
     if (!pulling_) rest_pulling();
 }
@@ -280,7 +290,8 @@ void depot::close(std::function<void()> done) noexcept {
         auto const one = holding_.front().shared_from_this();
         one->lose();
         one->now = held_item::state::judged;
-        judge({.of = one, .what = one->is_unseen ? verdict::kind::unused : verdict::kind::nack, .reason = "the client was closed"});
+        auto const kind = one->is_unseen || job_words_.empty() ? verdict::kind::unused : verdict::kind::postpone;
+        judge({.of = one, .what = kind, .reason = "the client was closed"});
     }
     if (auto left = std::exchange(looks_after_, nullptr)) {
         home().disarm(nudge_timer_);
@@ -292,7 +303,7 @@ void depot::close(std::function<void()> done) noexcept {
 
 void depot::flushed() noexcept {
     auto const answered = said_ - verdicts_.size();  // they are answered in order
-    while (!flushers_.empty() && flushers_.front().said <= answered) flushers_.front().finish();
+    while (!flushers_.empty() && flushers_.front().expected <= arrived_ && flushers_.front().said <= answered) flushers_.front().finish();
 }
 
 void depot::ended() noexcept {
@@ -319,6 +330,11 @@ taker::~taker() {
 std::shared_ptr<core> const& shipment::owner() const noexcept { return depot_->owner(); }
 void shipment::enter() { depot_->enter(*this); }
 void shipment::leave() noexcept { depot_->leave(*this); }
+void shipment::time_is_over() noexcept {
+    if (under_way != 0) return fail(errc::indeterminate, "the server did not answer in time; what was sent may have been enqueued");
+    done.resize(payloads.size());
+    resume_soon();
+}
 
 std::shared_ptr<core> const& settling::owner() const noexcept { return what_.of->at->owner(); }
 void settling::enter() {

@@ -16,6 +16,7 @@
 #include "lease/session_pool.hpp"
 #include "messaging/queue_waiters.hpp"
 #include "messaging/queue_wire.hpp"
+#include "messaging/repeated_log.hpp"
 #include "redis/subscriptions.hpp"
 
 #include <lockstep/detail/raw_queue.hpp>
@@ -68,6 +69,7 @@ public:
     keyed const& what() const noexcept { return what_; }
     queue_options const& how() const noexcept { return how_; }
     std::string const& rules() const noexcept { return rules_; }
+    size_limits const& limits() const noexcept { return limits_; }
     std::string const& lane() const noexcept { return lane_; }
     std::shared_ptr<core> const& owner() const noexcept { return what_.owner(); }
     bool is_connected() const noexcept;
@@ -86,6 +88,10 @@ public:
     void leave(shipment& what) noexcept;
     void enter(flusher& who) noexcept;
     void judge(verdict what);
+    /// One that comes in a later turn, which whoever waits for all verdicts waits for, too. From any thread, but for the second.
+    void expect_verdict() noexcept { ++expected_; }
+    void judge_expected(verdict what);
+    void forget_verdict() noexcept { --expected_; }  // the client is closed
     /// Prolongs all that is held, and so learns what is not any more.
     void renew_now() noexcept { prolong(); }
     /// Nobody saw it, and it counts as if it had not been taken.
@@ -94,6 +100,9 @@ public:
     void dismiss(std::atomic<bool> const* stopping) noexcept;
     /// `done` when what is held was given back.
     void close(std::function<void()> done) noexcept;
+
+    /// Of jobs: a call of ours had so many forgotten before their retention was over, completed and failed ones. In a turn; must not throw.
+    std::function<void(std::uint64_t, std::uint64_t)> on_dropped;
 
 private:
     friend class depot_signal;
@@ -123,6 +132,7 @@ private:
         std::vector<std::string> words;  // options and payload of each
         std::vector<parcel> parcels;
         bool waits = false;
+        bool is_named = false;  // and we are told when there is room
 
         std::vector<shipment*> senders() const;  // who still waits for it
     };
@@ -158,6 +168,8 @@ private:
     void look_again() noexcept;
     void offered(std::string_view message);
     void hold(std::shared_ptr<held_item> const& item);
+    void letters_dropped(std::int64_t count);
+    void put_off_too_large(std::string_view token, large_entry const& what);
     void hand_out(std::vector<std::shared_ptr<held_item>> items) noexcept;
     void prolong() noexcept;
     bool has_to_pull() const noexcept;
@@ -175,6 +187,7 @@ private:
     void go_pushing() noexcept;
     void look_for_room() noexcept;
     bool is_pushing() const noexcept;
+    bool may_be_full() const noexcept { return how_.max_length ? *how_.max_length > 0 : is_bounded_; }
     list_of<shipment>::iterator first_unsent() noexcept;
     std::size_t count_to_push(pusher const& by) noexcept;
     push_call next_push(pusher& by, std::size_t about);
@@ -187,6 +200,7 @@ private:
 
     keyed what_;
     queue_options how_;
+    size_limits limits_;
     std::string lane_;
     std::string job_words_;  // empty: these are no jobs
     bool steals_half_ = true;
@@ -210,6 +224,8 @@ private:
     held_list holding_;
     std::deque<verdict> verdicts_;
     std::uint64_t said_ = 0;  // verdicts that there were
+    std::atomic<std::uint64_t> expected_{0};  // how many other threads have sent, and how many of these have come
+    std::uint64_t arrived_ = 0;
     std::uint64_t entries_ = 0;
     bool pulling_ = false;
     bool look_ = false;        // it is time to ask for items
@@ -230,6 +246,9 @@ private:
     bool told_them_ = false;  // who waited was told of the last ones: who waits for the next is to hear of them first
     bool full_ = false;  // there is no room, and we will be told
     bool told_of_room_ = false;  // and we have not used it yet
+    bool is_bounded_ = false;    // by a limit that we did not set
+    repeated_log drops_{std::chrono::minutes{1}};
+    repeated_log too_large_{std::chrono::seconds{20}};
     depot_signal push_signal_{*this, &depot::go_pushing};
     depot_signal room_timer_{*this, &depot::look_for_room};
     depot_signal nudge_timer_{*this, &depot::look_after};

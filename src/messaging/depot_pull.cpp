@@ -7,6 +7,7 @@
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t most_at_once = 250;       // to be taken in one call
 constexpr std::size_t most_verdicts = 1000;     // in one call
 constexpr std::chrono::milliseconds look_every = 30s;
+constexpr std::chrono::milliseconds too_large_delay = 10s;  // until an item comes back that could not be received
 constexpr std::chrono::milliseconds retry_delay = 20ms;
 constexpr std::chrono::seconds longest_try = 60s;  // the server remembers a call for longer (queue_once.lua)
 
@@ -59,11 +61,20 @@ void depot::leave(taker& who) noexcept {
 void depot::judge(verdict what) {
     auto& item = *what.of;
     if (what.what != verdict::kind::extend) let_go(item);
-    bool const is_over = !closing_ || (!pulling_ && !closed_);  // or nobody has begun to end it; else what is held goes with the last call
+    bool const is_over = closing_ && !pulling_ && !closed_;  // else it goes with the last call
     if (owner()->closed() && is_over) return failed(what, make_error(errc::cancelled, "the client is closed"));
     verdicts_.push_back(std::move(what));
     ++said_;
     if (!closing_) pull_signal_.raise();
+}
+
+void depot::judge_expected(verdict what) {
+    judge(std::move(what));
+    ++arrived_;
+    for (auto& one : flushers_) {
+        if (arrived_ <= one.expected) one.said = said_;
+    }
+    if (!pulling_ && verdicts_.empty()) flushed();  // nothing can be said any more
 }
 
 void depot::let_go(held_item& what) noexcept {
@@ -177,7 +188,7 @@ task<reply> depot::ask(pull_call const& what) {
     words.reserve(6 + what.acks + 3 * (what.verdicts.size() - what.acks));
     std::vector<std::string> texts;  // what the words point to
     texts.reserve(what.verdicts.size() - what.acks);
-    auto const want = what.ahead == 0 ? fmt::format("{}", what.want) : fmt::format("{} {}", what.want, what.ahead);
+    auto const want = fmt::format("{} {} {} {}", what.want, what.ahead, limits_.budget, limits_.largest);
     words.insert(words.end(), {rules_, what.sequence, latest(), want});
     std::string name = what.waits ? name_ : std::string{};
     if (!lane_.empty()) name = fmt::format("{}\n{}\n{}\n{}", name, lane_, steals_half_ ? "half" : "one", what.victim);
@@ -194,6 +205,7 @@ task<reply> depot::ask(pull_call const& what) {
             case verdict::kind::complete: texts.emplace_back("done"); break;
             case verdict::kind::retry: texts.push_back(fmt::format("retry {}", one.time.count())); break;
             case verdict::kind::fail: texts.emplace_back("fail"); break;
+            case verdict::kind::postpone: texts.push_back(fmt::format("postpone {}", one.time.count())); break;
             default: texts.push_back(fmt::format("later {}", one.time.count())); break;
         }
         words.emplace_back(texts.back());
@@ -206,7 +218,7 @@ task<reply> depot::ask(pull_call const& what) {
 }
 
 bool depot::pulled(pull_call& what, reply const& said) {
-    auto const answer = read_pull_answer(said);
+    auto const answer = read_pull_answer(said, !job_words_.empty());
     clock_.learn(answer.now_ms);
     last_contact_ = home().now();
     ahead_ms_ = answer.now_ms + 1 - std::chrono::floor<milliseconds>(what.sent.time_since_epoch()).count();
@@ -215,6 +227,8 @@ bool depot::pulled(pull_call& what, reply const& said) {
         what.sent = base::boot_clock::now();
         return false;
     }
+    if (answer.dropped_completed + answer.dropped_failed != 0 && on_dropped) on_dropped(answer.dropped_completed, answer.dropped_failed);
+    if (answer.dropped > 0) letters_dropped(answer.dropped);
     std::vector<bool> lost(what.verdicts.size());
     for (auto const which : answer.lost) {
         if (which < lost.size()) lost[which] = true;
@@ -231,6 +245,10 @@ bool depot::pulled(pull_call& what, reply const& said) {
         if (++at == items.end()) break;  // an answer that was lost, of items that were gone with it
         auto const entry = (*at).text();
         if (entry.empty()) continue;  // taken so long ago that it is not ours any more
+        if (auto const large = read_large_entry(entry)) {
+            put_off_too_large(token, *large);
+            continue;
+        }
         auto item = std::make_shared<held_item>(shared_from_this(), token, entry);
         if (how_.reliable) {
             item->set_end(what.sent, how_.visibility);
@@ -240,7 +258,7 @@ bool depot::pulled(pull_call& what, reply const& said) {
     }
     hand_out(std::move(taken));
     victim_ = answer.victim;
-    for (auto one = takers_.begin(); one != takers_.end() && victim_.empty();) {
+    for (auto one = takers_.begin(); one != takers_.end() && victim_.empty() && !answer.more;) {
         auto& who = *one++;
         if (who.entry > what.covered) break;
         if (who.once) who.finish({});
@@ -257,6 +275,30 @@ void depot::hold(std::shared_ptr<held_item> const& item) {
     holding_.push_back(*item);
     item->kept = item;
     if (how_.renew && !keeper_.linked()) home().arm(keeper_, home().now() + how_.visibility / 3);
+}
+
+void depot::letters_dropped(std::int64_t count) {
+    auto const counts = message_counts::of(*owner());
+    queue_tally::count((lane_.empty() ? counts->queues : counts->lanes).dropped, static_cast<std::uint64_t>(count));
+    auto const unlogged = drops_.add(home().now(), static_cast<std::uint64_t>(count));
+    if (unlogged == 0) return;
+    log(log_level::warning, fmt::format("'{}': {} dead letters were dropped: they were older than dead_retention, or more than max_dead or max_dead_bytes allows",
+                                        what_.name(), unlogged));
+}
+
+/// Another client may be able to receive it; when none could, it is dead, for this reason.
+void depot::put_off_too_large(std::string_view token, large_entry const& what) {
+    auto const item = std::make_shared<held_item>(shared_from_this(), token, what.head);
+    auto reason = fmt::format("its {} bytes are more than the {} that this client can receive (max_reply_bytes is {})", what.bytes, limits_.largest,
+                              owner()->options().max_reply_bytes);
+    if (auto const count = too_large_.add(home().now()); count == 1) {
+        log(log_level::error, fmt::format("'{}': item {} was not handled: {}", what_.name(), item->id, reason));
+    } else if (count > 1) {
+        log(log_level::error, fmt::format("'{}': {} items were not handled, of which {} is the last: {}", what_.name(), count, item->id, reason));
+    }
+    if (!how_.reliable) return;  // it is with the dead letters
+    item->now = held_item::state::judged;
+    judge({.of = item, .what = verdict::kind::nack, .time = too_large_delay, .reason = std::move(reason)});
 }
 
 /// In equal parts to those who wait, as far as they take several.

@@ -135,7 +135,8 @@ depot::push_call depot::next_push(pusher& by, std::size_t about) {
     }
     send_ = !job_words_.empty();
     told_of_room_ = false;
-    if (call.waits && how_.max_length > 0) listen();
+    if (call.waits && may_be_full()) listen();
+    call.is_named = call.waits && may_be_full();
     return call;
 }
 
@@ -144,7 +145,7 @@ task<reply> depot::ask(push_call const& what, pusher const& by) {
     words.reserve(4 + what.words.size());
     words.insert(words.end(), {rules_, what.sequence, latest()});
     if (!lane_.empty()) words.emplace_back(what.lane);
-    else words.emplace_back(what.waits && how_.max_length > 0 ? std::string_view{name_} : std::string_view{});
+    else words.emplace_back(what.is_named ? std::string_view{name_} : std::string_view{});
     for (auto const& one : what.words) words.emplace_back(one);
     if (lane_.empty()) return run(push_script_, by.keys, words, told_them_);
     auto keys = by.keys;
@@ -185,7 +186,9 @@ bool depot::pushed(push_call& what, reply const& said) {
         one.done.resize(one.payloads.size());
         one.finish();
     }
-    if (is_full && what.waits) full_ = true;
+    // A limit that another object has set: now that we know of it, we ask to be told when there is room.
+    bool const is_told = what.is_named || std::exchange(is_bounded_, is_bounded_ || is_full);
+    if (is_full && what.waits && is_told) full_ = true;
     else send_ = true;
     told_them_ = answer.told;
     if (told_them_) look_after_them();
@@ -202,7 +205,7 @@ void depot::push_failed(push_call& what, errc reason, std::string const& why) no
 task<void> depot::put_again(std::shared_ptr<depot> self, std::vector<std::shared_ptr<held_item>> items) {
     auto& me = *self;
     auto how = me.how_;
-    how.max_length = 0;  // its place may have been taken
+    how.max_length = -2;  // none (queue_settings.lua): its place may have been taken
     auto const rules = write_rules(how, me.owner()->is_cluster(), me.channel_);
     auto by = me.hub_.sessions().borrow();
     auto keys = me.push_keys_;

@@ -9,7 +9,7 @@
 #include "messaging/stream_state.hpp"
 
 #include <lockstep/error.hpp>
-#include <lockstep/idempotency.hpp>
+#include <lockstep/later.hpp>
 #include <lockstep/log.hpp>
 
 #include <fmt/format.h>
@@ -121,17 +121,26 @@ public:
         consumer_options how{.group = options.group, .start = options.from, .concurrency = options.concurrency};
         how.idle_limit = options.idle_limit;
         how.max_deliveries = options.max_deliveries;
+        how.max_pending = options.max_pending;
+        how.retry_min = options.retry_min;
+        how.retry_max = options.retry_max;
+        how.dead_retention = options.dead_retention;
+        if (options.on_gap) {
+            how.on_gap = [this, self = shared_from_this(), on_gap = options.on_gap] { run(on_gap); };
+        }
         if (options.executor) how.stop_limit = 0ms;  // what stands in line does not begin any more, and is not counted for that
         auto const work = [this, self = shared_from_this()](delivery const& what) {
-            if (handle(what) == heard::not_begun) throw busy_error("the subscription has ended");  // it stays for others, and counts for nothing
+            if (handle(what) == heard::not_begun) throw later{0ms};  // others get it, and it counts for nothing
         };
-        worker_.emplace(begin_consumer(std::move(at), work, std::move(how)));
+        // With an executor a handler that runs when this ends runs to its end: as long as others would wait for it.
+        auto const grace = options.executor ? options.idle_limit : 1'000ms;
+        worker_.emplace(begin_consumer(std::move(at), work, std::move(how), grace));
     }
     durable_counters counters() const override {
         std::lock_guard const guard{mutex_};
         auto const seen = worker_ ? worker_->statistics() : last_;
         auto const skipped = std::min(passed(), seen.acknowledged);
-        return {.delivered = seen.acknowledged - skipped, .failed = seen.failed, .passed = passed()};
+        return {.delivered = seen.acknowledged - skipped, .failed = seen.failed, .passed = passed(), .gaps = seen.gaps};
     }
 
 private:
@@ -150,7 +159,7 @@ private:
 class reading_listening final : public durable_listening {
 public:
     reading_listening(std::string pattern, entry_handler handler, durable_subscribe_options options, std::shared_ptr<stream_state> of, std::string from, bool from_is_entry)
-        : durable_listening(std::move(pattern), std::move(handler), std::move(options.executor)), of_(of), source_(std::move(of)), on_gap_(std::move(options.on_gap)),
+        : durable_listening(std::move(pattern), std::move(handler), std::move(options.executor)), of_(std::move(of)), on_gap_(std::move(options.on_gap)),
           position_is_entry_(from_is_entry) {
         seen_.position = std::move(from);
     }
@@ -189,7 +198,7 @@ private:
         auto const stop = stop_.get_token();
         while (!stop.stop_requested()) {
             try {
-                auto const entries = source_.read(position(), at_once, longest_block, stop);
+                auto const entries = sync_wait(read_after(of_, position(), at_once, longest_block), stop);
                 pause.reset();
                 complaint.clear();
                 if (entries.empty()) {
@@ -204,6 +213,11 @@ private:
                 }
             } catch (cancelled_error const&) {
                 return;  // ended, or the client was closed
+            } catch (entry_too_large const& problem) {
+                log(log_level::error, fmt::format("the durable bus '{}' passes over a message: {}", of_->at.name(), problem.what()));
+                std::lock_guard const guard{mutex_};
+                seen_.position = problem.id();
+                ++seen_.failed;
             } catch (std::exception const& problem) {
                 if (complaint != problem.what()) log(log_level::warning, fmt::format("the durable bus '{}' can't be read, and is tried again: {}", of_->at.name(), problem.what()));
                 complaint = problem.what();
@@ -221,8 +235,7 @@ private:
     /// Trimming begins with the oldest: where one is there that is no newer than the last that was read, nothing after that is gone.
     void look_for_a_gap() {
         if (!std::exchange(position_is_entry_, true)) return;
-        auto const oldest = source_.range("-", position(), 1);
-        if (oldest.empty()) tell_gap();
+        if (!sync_wait(has_entries(of_->at, "-", position()))) tell_gap();
     }
     /// One that was deleted begins with smaller ids where a clock or a failover went back.
     void look_for_a_new_stream() {
@@ -268,7 +281,6 @@ private:
     }
 
     std::shared_ptr<stream_state> of_;
-    stream source_;
     std::function<void()> on_gap_;
     bool position_is_entry_;  // of the thread
     mutable std::mutex mutex_;
@@ -286,9 +298,8 @@ task<durable_subscription> begin_reading(std::shared_ptr<stream_state> of, std::
     if (from == "$") {
         auto asking = last_id(of->at);
         from = co_await std::move(asking);
-        auto looking = of->at.command({"XRANGE", of->at.key(), from, from});
-        auto const there = co_await std::move(looking);
-        from_is_entry = !there.empty();
+        auto looking = has_entries(of->at, from, from);
+        from_is_entry = co_await std::move(looking);
     } else if (from.find('-') == std::string::npos) {
         from += "-0";  // and not up to the last of that millisecond
     }
@@ -314,6 +325,9 @@ task<durable_subscription> begin_group(std::shared_ptr<stream_state> of, std::st
 
 durable_bus::durable_bus(client& by, std::string_view name, stream_options options)
     : stream_(by, name, options), state_(std::make_shared<detail::stream_state>(detail::keyed{by, name, "stream"}, options)) {}
+
+durable_bus::durable_bus(client& by, lockstep::key const& at, stream_options options)
+    : stream_(by, at, options), state_(std::make_shared<detail::stream_state>(detail::keyed::at_key(by, at, "stream"), options)) {}
 
 stream_fields durable_bus::fields_of(std::string_view channel, std::string payload) const {
     detail::require(state_->at, !channel.empty() && channel.size() <= 512, "a channel's name has 1 to 512 bytes");

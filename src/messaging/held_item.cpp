@@ -59,7 +59,7 @@ std::stop_token held_item::token_for_stop() {
         }
         found = *stop_;
     }
-    if (!is_valid()) found.request_stop();
+    if (!is_valid() || asked_to_stop) found.request_stop();
     return found.get_token();
 }
 
@@ -73,6 +73,11 @@ alarm_clock::time_point held_item::ring(alarm_clock::time_point time, std::vecto
 
 void held_item::lose() noexcept {
     if (!lost.exchange(true) && tally) queue_tally::count(tally->lost);
+    ask_to_stop();
+}
+
+void held_item::ask_to_stop() noexcept {
+    asked_to_stop = true;
     auto& alarm = alarm_clock::instance();
     std::optional<std::stop_source> stop;
     {

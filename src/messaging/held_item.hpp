@@ -40,6 +40,8 @@ struct held_item final : engine::alarm_clock::sleeper,
     // From any thread:
     bool is_valid() const noexcept;
     std::stop_token token_for_stop();
+    /// Tokens trip, but it stays ours.
+    void ask_to_stop() noexcept;
 
     // In turns:
     /// Its lease ends this long after the request was sent, less a margin.
@@ -56,6 +58,7 @@ struct held_item final : engine::alarm_clock::sleeper,
     bool is_unseen = false;  ///< nobody has begun with it: it may go back as if it had not been taken
     std::atomic<state> now{state::held};
     std::atomic<bool> lost{false};
+    std::atomic<bool> asked_to_stop{false};
     std::atomic<bool> dropped{false};  ///< nobody has it any more who could say what became of it
     settling* heard_by = nullptr;                        ///< who waits for the answer to what was said of it last
     std::uint64_t serial = 0;                            ///< and how many have: an answer is for one of them only

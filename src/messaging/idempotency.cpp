@@ -3,12 +3,15 @@
 #include "base/random.hpp"
 #include "base/uncancelled.hpp"
 #include "core/keyed.hpp"
+#include "lease/pause.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/log.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <stop_token>
 #include <utility>
 
 namespace lockstep {
@@ -58,7 +61,7 @@ task<void> finish(attempt what) {
     auto asking = ask(what, scripts::idempotency_finish, {what.token, what.state->options.retention.count()});
     auto const said = co_await std::move(asking);
     if (said.integer() == 1) co_return;
-    log(log_level::warning, fmt::format("idempotency '{}': '{}' took longer than its lease; it may have been done twice", what.state->at.name(), what.id));
+    log(log_level::warning, fmt::format("idempotency '{}': the lease for '{}' ended before it was done; it may have been done twice", what.state->at.name(), what.id));
 }
 
 /// What the work threw matters more than that this fails: then the lease runs out.
@@ -72,6 +75,38 @@ task<void> give_back(attempt what) {
     }
 }
 
+/// Renews the lease of an attempt, also one that ended while the server was away, until somebody else has begun.
+task<void> keep(attempt what) {
+    auto const lease = what.state->options.lease;
+    auto const by = "by " + what.token;
+    while (true) {
+        engine::pause rest{what.state->at.owner(), std::max<std::chrono::milliseconds>(lease / 3, 1ms)};
+        co_await rest;
+        try {
+            auto asking = ask(what, scripts::compare_and_extend, {by, lease.count(), "1", ""});
+            auto const said = co_await std::move(asking);
+            if (said.integer() == 0) co_return;
+        } catch (cancelled_error const&) {
+            throw;
+        } catch (error const&) {
+            // The next one makes up for it, or finish() says that it took too long.
+        }
+    }
+}
+
+/// While it lives the lease of an attempt is renewed.
+class renewal {
+public:
+    explicit renewal(attempt const& what) {
+        start(with_stop_token(keep(what), stop_.get_token()), [](std::exception_ptr) {});
+    }
+    ~renewal() { stop_.request_stop(); }
+    renewal(renewal const&) = delete;
+
+private:
+    std::stop_source stop_;
+};
+
 task<bool> run_async(attempt what, std::function<task<void>()> work) {
     bool mine = false;
     try {
@@ -84,11 +119,14 @@ task<bool> run_async(attempt what, std::function<task<void>()> work) {
     }
     if (!mine) co_return false;
     std::exception_ptr problem;
-    try {
-        auto running = work();
-        co_await std::move(running);
-    } catch (...) {
-        problem = std::current_exception();
+    {
+        renewal const renewing{what};
+        try {
+            auto running = work();
+            co_await std::move(running);
+        } catch (...) {
+            problem = std::current_exception();
+        }
     }
     if (problem) {
         auto giving = base::uncancelled(give_back(what));
@@ -128,6 +166,7 @@ bool idempotency::run(std::string_view id, std::function<void()> const& work) {
     auto const what = detail::attempt_at(state_, id);
     if (!sync_wait(detail::begin(what))) return false;
     try {
+        detail::renewal const renewing{what};
         work();
     } catch (...) {
         sync_wait(detail::give_back(what));

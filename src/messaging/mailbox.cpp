@@ -2,6 +2,7 @@
 
 #include "base/quiet_thread.hpp"
 
+#include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
 
 #include <fmt/format.h>
@@ -124,6 +125,8 @@ void mailbox::handle(item const& what) noexcept {
             options_.on_gap();
         }
         failed = false;
+    } catch (conversion_error const& problem) {  // mostly before the handler was called: the payload is not of its type
+        log(log_level::error, fmt::format("a message on '{}' could not be read: {}", name_, problem.what()));
     } catch (std::exception const& problem) {
         log(log_level::error, fmt::format("the handler of '{}' threw: {}", name_, problem.what()));
     } catch (...) {

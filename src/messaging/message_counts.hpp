@@ -23,6 +23,7 @@ struct queue_tally {
     number lost{0};
     number handled{0};
     number failed{0};
+    number dropped{0};
 
     static void count(number& which, std::uint64_t more = 1) noexcept { which.fetch_add(more, std::memory_order_relaxed); }
 };
@@ -36,6 +37,9 @@ struct job_tally {
     number retried{0};
     number failed{0};
     number lost{0};
+    number dropped{0};
+    number postponed{0};
+    number stuck{0};
 };
 
 class message_counts {

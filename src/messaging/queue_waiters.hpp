@@ -60,7 +60,8 @@ struct cargo {
 /// Waits until it is.
 class shipment final : public engine::awaiter, public cargo {
 public:
-    shipment(std::shared_ptr<depot> at, cargo what) : cargo(std::move(what)), depot_(std::move(at)) {}
+    /// Until then it waits for room; it is not given up while it is not known what became of it.
+    shipment(std::shared_ptr<depot> at, cargo what, clock::time_point until) : cargo(std::move(what)), depot_(std::move(at)), until_(waits ? until : clock::time_point::max()) {}
     ~shipment() { withdraw(); }
 
     void finish() noexcept { resume_soon(); }
@@ -71,15 +72,18 @@ public:
 
 private:
     std::shared_ptr<core> const& owner() const noexcept override;
+    clock::time_point deadline() const noexcept override { return until_; }
     void enter() override;
     void leave() noexcept override;
+    void time_is_over() noexcept override;
 
     std::shared_ptr<depot> depot_;
+    clock::time_point until_;
 };
 
 /// What is said of an item.
 struct verdict {
-    enum class kind : std::uint8_t { ack, nack, unused, extend, complete, retry, fail };  // the last three: of jobs
+    enum class kind : std::uint8_t { ack, nack, unused, extend, complete, retry, fail, postpone };
     std::shared_ptr<held_item> of;
     kind what = kind::ack;
     std::chrono::milliseconds time{0};
@@ -106,21 +110,26 @@ private:
     clock::time_point until_;
 };
 
-/// Waits until all that was said of items until now has been answered, and the server does not wait for us if nobody here does.
+/// Waits until all that was said of items until now has been answered, and the server does not wait for us if nobody here does;
+/// or until then.
 class flusher final : public engine::awaiter {
 public:
-    explicit flusher(std::shared_ptr<depot> at) noexcept : depot_(std::move(at)) {}
+    explicit flusher(std::shared_ptr<depot> at, clock::time_point until = clock::time_point::max()) noexcept : depot_(std::move(at)), until_(until) {}
     ~flusher() { withdraw(); }
     void finish() noexcept { resume_soon(); }
 
-    std::uint64_t said = 0;  ///< so much had been when it came
+    std::uint64_t said = 0;      ///< so much had been when it came
+    std::uint64_t expected = 0;  ///< and so much was on its way from other threads
 
 private:
     std::shared_ptr<core> const& owner() const noexcept override;
+    clock::time_point deadline() const noexcept override { return until_; }
     void enter() override;
     void leave() noexcept override { unlink(); }
+    void time_is_over() noexcept override { resume_soon(); }
 
     std::shared_ptr<depot> depot_;
+    clock::time_point until_;
 };
 
 }  // namespace lockstep::detail

@@ -4,6 +4,7 @@
 
 #include <lockstep/error.hpp>
 
+#include <algorithm>
 #include <bit>
 
 namespace lockstep::detail {
@@ -24,9 +25,19 @@ bool is_late(reply_view said) { return said.size() == 2 && said[0].text() == "la
 
 }  // namespace
 
+size_limits size_limits_of(std::size_t max_reply_bytes) noexcept {
+    constexpr std::size_t max_string = std::size_t{512} << 20;  // proto-max-bulk-len of the server
+    constexpr std::size_t overhead = std::size_t{32} << 10;     // tokens and the like
+    auto const whole = std::max(std::min(max_reply_bytes, max_string), 2 * overhead);
+    return {.payload = std::min(max_reply_bytes / 2, max_payload_bytes), .budget = std::min(max_reply_bytes / 2, std::size_t{8} << 20), .largest = whole - overhead};
+}
+
 std::string write_rules(queue_options const& how, bool is_cluster, std::string_view channel) {
     std::string rules{is_cluster ? 'S' : 'P'};
-    for (std::int64_t const number : {how.retention.count(), how.reliable ? how.visibility.count() : 0, std::int64_t{how.max_deliveries}, how.max_dead, how.max_length}) {
+    // -1: not set, so that what the queue keeps holds, or the default.
+    for (std::int64_t const number : {how.retention.count(), how.reliable ? how.visibility.count() : 0, std::int64_t{how.max_deliveries.value_or(-1)},
+                                      how.max_dead.value_or(-1), how.max_length.value_or(-1), how.dead_retention ? how.dead_retention->count() : -1,
+                                      how.max_dead_bytes.value_or(-1)}) {
         auto const bits = std::bit_cast<std::uint64_t>(static_cast<double>(number));
         for (int byte = 0; byte != 8; ++byte) rules += static_cast<char>(bits >> (8 * byte) & 0xff);
     }
@@ -48,6 +59,15 @@ entry_parts read_entry(std::string_view entry) {
     if (size > found.payload.size()) not_understood();
     found.payload.remove_prefix(size);
     return found;
+}
+
+std::optional<large_entry> read_large_entry(std::string_view entry) {
+    if (!entry.starts_with('!')) return std::nullopt;
+    auto rest = entry.substr(1);
+    auto const bytes = number<std::size_t>(cut(rest, '\n'));
+    auto const id = cut(rest, ' ');
+    auto const deliveries = cut(rest, '\n');
+    return large_entry{bytes, std::string{id}.append(" ").append(deliveries.substr(0, deliveries.find(' '))).append("\n")};
 }
 
 push_answer read_push_answer(reply_view said) {
@@ -95,7 +115,7 @@ once_answer read_once_answer(reply_view said) {
 
 std::int64_t read_number(std::string_view text) { return number(text); }
 
-pull_answer read_pull_answer(reply_view said) {
+pull_answer read_pull_answer(reply_view said, bool is_of_jobs) {
     pull_answer found;
     if (is_late(said)) {
         found.late = true;
@@ -107,8 +127,16 @@ pull_answer read_pull_answer(reply_view said) {
     cut(head, ' ');
     found.now_ms = number(cut(head, ' '));
     found.look_again_ms = number(cut(head, ' '));
-    found.waits = cut(head, ' ') == "1";
-    found.victim = head;
+    auto flags = cut(head, ' ');
+    auto const waits = cut(flags, ',');
+    found.dropped = number(flags);
+    found.waits = waits == "1";
+    found.more = waits == "2";
+    if (!is_of_jobs) found.victim = head;
+    if (is_of_jobs && !head.empty()) {
+        found.dropped_completed = number<std::uint64_t>(cut(head, ' '));
+        found.dropped_failed = number<std::uint64_t>(head);
+    }
     for (auto lost = cut(rest, '\n'); !lost.empty();) found.lost.push_back(number<std::size_t>(cut(lost, ' ')) - 1);
     while (!rest.empty()) found.tokens.push_back(cut(rest, ' '));
     return found;

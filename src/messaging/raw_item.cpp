@@ -41,7 +41,8 @@ void say(verdict what) noexcept {
     count(*what.of, what.what);
     auto& home = at->owner()->home();
     if (home.here()) return at->judge(std::move(what));
-    home.post([at, what = std::move(what)]() mutable { at->judge(std::move(what)); });
+    at->expect_verdict();
+    if (!home.post([at, what = std::move(what)]() mutable { at->judge_expected(std::move(what)); })) at->forget_verdict();
 }
 
 }  // namespace
@@ -127,6 +128,18 @@ void raw_item::ack_soon(std::function<void(std::exception_ptr)> failed) noexcept
 
 void raw_item::nack_soon(milliseconds delay, std::string reason) noexcept {
     if (what_) decide({.of = what_, .what = verdict::kind::nack, .time = delay, .reason = std::move(reason)}, {});
+}
+
+void raw_item::reject_soon(std::string reason) noexcept {
+    if (what_) decide({.of = what_, .what = verdict::kind::fail, .reason = std::move(reason)}, {});
+}
+
+void raw_item::postpone_soon(milliseconds delay) noexcept {
+    if (what_) decide({.of = what_, .what = verdict::kind::postpone, .time = delay}, {});
+}
+
+void raw_item::ask_to_stop() noexcept {
+    if (what_) what_->ask_to_stop();
 }
 
 }  // namespace lockstep::detail

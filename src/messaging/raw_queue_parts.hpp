@@ -21,8 +21,12 @@ constexpr std::chrono::milliseconds longest_delay = std::chrono::hours{24 * 366 
 
 task<reply> run_on(std::shared_ptr<depot> at, scripts::script const& script, std::span<std::string const> keys, std::span<argument const> words);
 
-/// `tally` may be null.
-task<std::vector<enqueued>> send(std::shared_ptr<depot> at, std::shared_ptr<queue_tally> tally, cargo load);
+/// Nothing is delivered by it, or again. Without a type it is not a queue of jobs. False: that was so already.
+task<bool> set_paused(std::shared_ptr<depot> at, bool pauses, std::string job_type);
+
+/// `tally` may be null. What had no room by then comes back without an id.
+task<std::vector<enqueued>> send(std::shared_ptr<depot> at, std::shared_ptr<queue_tally> tally, cargo load,
+                                 raw_queue::until until = raw_queue::until::max());
 
 /// What became of an item, without waiting for the answer; an error goes to `failed`, which may be empty. False: it is not held any more, or
 /// somebody has said what became of it. From any thread.

@@ -74,6 +74,15 @@ bool says_no_stream(server_error const& problem) {
     return text.find("no such key") != std::string::npos || text.find("requires the key to exist") != std::string::npos;
 }
 
+/// What users see where an entry can't be sent.
+task<std::vector<stream_entry>> with_public_errors(task<std::vector<stream_entry>> reading) {
+    try {
+        co_return co_await std::move(reading);
+    } catch (detail::entry_too_large const& problem) {
+        throw protocol_error(problem.what());
+    }
+}
+
 /// Nothing where there is no stream.
 template <class T>
 task<std::optional<T>> if_there(task<T> asking) {
@@ -93,10 +102,7 @@ task<T> or_none(task<T> asking) {
     co_return std::move(*found);
 }
 
-/// A reply that is lost must not be asked for again: the next one would be about other entries.
-constexpr detail::keyed::terms once{.once = true};
-
-task<reply> run(detail::keyed const& at, std::vector<argument> const& words, detail::keyed::terms how = {}) { return at.command(words, how); }
+task<reply> run(detail::keyed const& at, std::vector<argument> const& words) { return at.command(words, {}); }
 
 void require_ids(detail::keyed const& at, std::vector<std::string> const& which) {
     require(at, !which.empty(), "the list of ids is empty");
@@ -104,12 +110,6 @@ void require_ids(detail::keyed const& at, std::vector<std::string> const& which)
 }
 
 void append(std::vector<argument>& words, std::vector<std::string> const& more) { words.insert(words.end(), more.begin(), more.end()); }
-
-task<std::vector<stream_entry>> ask_range(detail::keyed const& at, char const* command, std::string_view from, std::string_view to, std::size_t count) {
-    std::vector<argument> words{command, at.key(), from, to};
-    if (count > 0) words.insert(words.end(), {"COUNT", count});
-    return then(run(at, words), &as_entries);
-}
 
 task<std::int64_t> ask_trim(detail::keyed const& at, char const* by, argument limit, trim how) {
     return then(run(at, {"XTRIM", at.key(), by, how == trim::about ? "~" : "=", limit}), &as_number);
@@ -122,11 +122,15 @@ stream::stream(client& by, std::string_view name, stream_options options)
     require(state_->at, options.max_length >= 0, "max_length must be 0 (none) or more");
 }
 
+stream::stream(client& by, lockstep::key const& at, stream_options options)
+    : state_(std::make_shared<detail::stream_state>(detail::keyed::at_key(by, at, "stream"), options)) {
+    require(state_->at, options.max_length >= 0, "max_length must be 0 (none) or more");
+}
+
 std::string const& stream::name() const noexcept { return state_->at.name(); }
 std::string const& stream::key() const noexcept { return state_->at.key(); }
 stream stream::dead_letters() const {
-    detail::keyed const at{state_->at.owner(), state_->at.name(), "stream:dead"};
-    return stream{std::make_shared<detail::stream_state>(at, stream_options{})};
+    return stream{std::make_shared<detail::stream_state>(state_->at.part("dead"), stream_options{})};
 }
 
 template <class T>
@@ -160,11 +164,11 @@ task<std::int64_t> stream::async_length() const { return then(state_->at.command
 std::int64_t stream::length() const { return wait(async_length()); }
 
 task<stream::entries> stream::async_range(std::string_view from, std::string_view to, std::size_t count) const {
-    return ask_range(state_->at, "XRANGE", from, to, count);
+    return with_public_errors(detail::read_range(state_->at, false, std::string{from}, std::string{to}, count));
 }
 stream::entries stream::range(std::string_view from, std::string_view to, std::size_t count) const { return wait(async_range(from, to, count)); }
 task<stream::entries> stream::async_reverse_range(std::string_view from, std::string_view to, std::size_t count) const {
-    return ask_range(state_->at, "XREVRANGE", from, to, count);
+    return with_public_errors(detail::read_range(state_->at, true, std::string{from}, std::string{to}, count));
 }
 stream::entries stream::reverse_range(std::string_view from, std::string_view to, std::size_t count) const {
     return wait(async_reverse_range(from, to, count));
@@ -218,7 +222,8 @@ task<stream::entries> stream::async_read_pending(std::string_view group, std::st
     detail::require_consumer_name(state_->at, "consumer", consumer);
     require(state_->at, detail::is_stream_id(after), fmt::format("'{}' is no id; ids are <ms> or <ms>-<number>", after));
     require(state_->at, count > 0, "the count must be at least 1");
-    return then(state_->at.command({"XREADGROUP", "GROUP", group, consumer, "COUNT", count, "STREAMS", key(), after}), &detail::read_of_one);
+    std::vector<std::string> const words{"XREADGROUP", "GROUP", std::string{group}, std::string{consumer}, "COUNT", std::to_string(count), "STREAMS", key(), std::string{after}};
+    return then(detail::run_apart(state_, words, true), &detail::read_of_one);
 }
 stream::entries stream::read_pending(std::string_view group, std::string_view consumer, std::string_view after, std::size_t count) {
     return wait(async_read_pending(group, consumer, after, count));
@@ -253,9 +258,9 @@ std::vector<stream_pending> stream::pending_entries(std::string_view group, std:
 task<stream::entries> stream::async_claim(std::string_view group, std::string_view consumer, milliseconds idle, ids which) {
     require_ids(state_->at, which);
     detail::require_consumer_name(state_->at, "consumer", consumer);
-    std::vector<argument> words{"XCLAIM", key(), group, consumer, idle.count()};
-    append(words, which);
-    return then(run(state_->at, words, once), &as_entries);
+    std::vector<std::string> words{"XCLAIM", key(), std::string{group}, std::string{consumer}, std::to_string(idle.count())};
+    words.insert(words.end(), which.begin(), which.end());
+    return then(detail::run_apart(state_, words, false), &as_entries);
 }
 stream::entries stream::claim(std::string_view group, std::string_view consumer, milliseconds idle, ids which) {
     return wait(async_claim(group, consumer, idle, std::move(which)));
@@ -264,7 +269,8 @@ stream::entries stream::claim(std::string_view group, std::string_view consumer,
 task<stream_claimed> stream::async_auto_claim(std::string_view group, std::string_view consumer, milliseconds idle, std::string_view cursor,
                                               std::size_t count) {
     detail::require_consumer_name(state_->at, "consumer", consumer);
-    return then(run(state_->at, {"XAUTOCLAIM", key(), group, consumer, idle.count(), cursor, "COUNT", count}, once), &as_claimed);
+    std::vector<std::string> const words{"XAUTOCLAIM", key(), std::string{group}, std::string{consumer}, std::to_string(idle.count()), std::string{cursor}, "COUNT", std::to_string(count)};
+    return then(detail::run_apart(state_, words, false), &as_claimed);
 }
 stream_claimed stream::auto_claim(std::string_view group, std::string_view consumer, milliseconds idle, std::string_view cursor, std::size_t count) {
     return wait(async_auto_claim(group, consumer, idle, cursor, count));
@@ -275,7 +281,7 @@ stream_claimed stream::auto_claim(std::string_view group, std::string_view consu
 task<stream::entries> stream::async_read(std::string_view after, std::size_t count, milliseconds time) const {
     require(state_->at, after == "$" || detail::is_stream_id(after), fmt::format("'{}' is no place to read from; use \"0\", \"$\" or an id", after));
     require(state_->at, count > 0, "the count must be at least 1");
-    return detail::read_after(state_, std::string{after}, count, time);
+    return with_public_errors(detail::read_after(state_, std::string{after}, count, time));
 }
 stream::entries stream::read(std::string_view after, std::size_t count, milliseconds time, std::stop_token token) const {
     return wait(async_read(after, count, time), std::move(token));

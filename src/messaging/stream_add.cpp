@@ -132,6 +132,9 @@ task<bool> create_group(keyed at, std::string group, std::string start) {
     try {
         auto asking = at.command({"XGROUP", "CREATE", at.key(), group, start, "MKSTREAM"});
         co_await std::move(asking);
+        // What was trimmed before it was made is not lost to it.
+        auto counting = at.run(scripts::stream_gap, {group, "1"});
+        co_await std::move(counting);
         co_return true;
     } catch (server_error const& problem) {
         if (problem.prefix() != "BUSYGROUP") throw;

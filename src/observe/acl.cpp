@@ -13,10 +13,10 @@ constexpr std::array by_scripts{"time",  "exists", "del",   "get",     "set",   
                                 "zremrangebyscore", "publish", "spublish", "pubsub|numsub", "pubsub|shardnumsub"};
 constexpr std::array by_recorders{"xadd"};
 constexpr std::array by_observers{"xrange", "xrevrange", "wait"};  // of elections
-constexpr std::array by_messaging{"psubscribe", "punsubscribe", "client|id", "client|unblock", "llen", "lpush", "rpush", "lindex", "lrange", "lrem", "lset", "ltrim",
-                                  "xlen", "xread", "xreadgroup", "xack", "xclaim", "xautoclaim", "xpending", "xdel", "xtrim", "xgroup", "xinfo"};
+constexpr std::array by_messaging{"psubscribe", "punsubscribe", "client|id", "client|unblock", "llen", "lpush", "rpush", "lindex", "lrange", "lrem", "lset", "ltrim", "lpop", "rpop", "lpos",
+                                  "xlen", "xread", "xreadgroup", "xack", "xclaim", "xautoclaim", "xpending", "xdel", "xtrim", "xgroup", "xinfo", "memory|usage"};
 constexpr std::array by_state{"client|tracking", "mget", "setrange", "psetex", "persist", "rename", "unlink", "hincrby", "hvals", "zcard", "zcount", "zpopmin",
-                              "zrange", "zrank", "zrevrange", "zscore"};
+                              "zrange", "zrank", "zrevrange", "zscore", "zmscore", "zremrangebyrank"};
 constexpr std::array in_a_cluster{"cluster|slots", "asking"};
 constexpr std::array by_monitors{"scan", "hscan", "zscan", "type", "pubsub|channels", "pubsub|shardchannels"};
 

@@ -89,27 +89,49 @@ task<void> tell_of(reader from, std::vector<std::string> holds, std::string entr
     }
 }
 
-/// The hold as it is now, and when it ends; nothing: it is over.
+/// The hold as it is now, and when it ends; nothing: it is over. And the other one of a pair that is shown as one (`show_pairs_once`).
 struct current {
     hold_info is;
     std::int64_t ends_ms;
+    std::optional<std::pair<std::string, std::int64_t>> second{};  ///< its id and its end
 };
 task<std::optional<current>> look_up(reader from, hold_info which) {
     auto looking = observe::take_picture(from, observe::survey_terms{{.name = which.name, .holders = observe::all_holds, .waiters = 0}, false});
     auto const seen = co_await std::move(looking);
+    std::optional<current> found;
     for (auto const& object : seen.seen.objects) {
         if (object.is.kind != which.kind) continue;
         for (auto const& one : object.holds) {
-            if (one.id == which.id) co_return current{observe::describe(seen, object, one), one.ends_ms};
+            if (one.id == which.id) found.emplace(current{observe::describe(seen, object, one), one.ends_ms});
         }
     }
-    co_return std::nullopt;
+    for (auto const& object : seen.seen.objects) {
+        for (auto const& one : object.holds) {
+            if (found && observe::is_pair(found->is, observe::describe(seen, object, one))) found->second.emplace(one.id, one.ends_ms);
+        }
+    }
+    co_return found;
 }
 
 [[noreturn]] void refuse(hold_info const& held, std::string_view why) {
     auto const who = held.owner.name.empty() ? fmt::format("client {}", held.owner.id)
                                              : fmt::format("{} (pid {} on {})", held.owner.name, held.owner.pid, held.owner.host);
     throw invalid_argument_error(fmt::format("'{}' is held by {}, {}: have it released there, ask for it, or use force", held.name, who, why));
+}
+
+/// Ends the other one of a pair, and returns what was ended with it. Its owner gives it back itself when it hears that the first is lost: only one that is gone, or
+/// does not listen, needs this, so that it cannot be done is no failure.
+task<std::vector<std::string>> end_second(reader from, current of, bool force) {
+    std::vector<std::string> ended;
+    auto const key = from.key(of.is.name, "shared");
+    auto ending = from.once(engine::find_kind("shared")->evict, {key}, {of.second->first, rules_of(from, key), force ? std::string{} : std::to_string(of.second->second)});
+    try {
+        auto const said = co_await std::move(ending);
+        for (std::size_t i = 2; i < said.size(); ++i) ended.emplace_back(said[i].text());
+    } catch (error const& problem) {
+        log(log_level::warning, fmt::format("'{}' was released, but not as a shared mutex, where it ends by itself: {}", of.is.name, problem.what()));
+    }
+    co_return ended;
 }
 
 task<bool> run_release(reader from, deed what) {
@@ -139,6 +161,11 @@ task<bool> run_release(reader from, deed what) {
         outcome = said[0].text() == "released" ? "done" : said[0].text();
         ended.clear();
         for (std::size_t i = 2; i < said.size(); ++i) ended.emplace_back(said[i].text());
+    }
+    if (outcome == "done" && now->second) {
+        auto ending_second = end_second(from, *now, what.force);
+        auto const more = co_await std::move(ending_second);
+        ended.insert(ended.end(), more.begin(), more.end());
     }
     auto telling = tell_of(from, std::move(ended), entry, outcome);
     co_await std::move(telling);

@@ -84,11 +84,13 @@ void note_refusal(exam const& of, answer first, std::string const& target, findi
     auto const [count, last] = refusals_of(*of.owner);
     if (first.reason == errc::timeout && count != of.refusals)
         first.problem += fmt::format("; it answered before: {}", last);
-    to.push_back(
-        unhealthy("connect", fmt::format("{}: {}", target, first.problem), advice_for(first.reason, first.problem)));
-    to.back().took = first.took;
     auto const behind = check_behind(first.reason, first.problem);
-    if (!behind.empty()) to.push_back(unhealthy(behind, first.problem, advice_for(first.reason, first.problem)));
+    auto const advice = advice_for(first.reason, first.problem);
+    bool const is_named = first.problem.starts_with(target + ": ");
+    auto const problem = is_named ? first.problem : fmt::format("{}: {}", target, first.problem);
+    to.push_back(behind.empty() ? unhealthy("connect", problem, advice) : unhealthy("connect", fmt::format("{} is not used, for the reason below", target), fmt::format("see {}", behind)));
+    to.back().took = first.took;
+    if (!behind.empty()) to.push_back(unhealthy(behind, problem, advice));
 }
 
 // ---- one server

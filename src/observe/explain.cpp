@@ -169,6 +169,9 @@ task<explanation> explain(reader from, std::string name) {
         holds[at] = std::move(here.holds);
     }
     made.holds = holds[name];
+    for (auto const& lock : holds[name]) {
+        std::erase_if(made.holds, [&](hold_info const& one) { return observe::is_pair(lock, one); });
+    }
     std::vector<blockage> blockages;
     for (auto const& [id, one] : people) {
         for (auto const& wait : one.waits) {

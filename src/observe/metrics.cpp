@@ -109,6 +109,7 @@ constexpr queue_counter queue_counters[] = {
     {"lockstep_queue_lost_total", &detail::queue_tally::lost, "Items whose lease was lost before they were done."},
     {"lockstep_queue_handled_total", &detail::queue_tally::handled, "Times that a handler of consume returned."},
     {"lockstep_queue_failed_total", &detail::queue_tally::failed, "Times that a handler of consume threw."},
+    {"lockstep_queue_dropped_total", &detail::queue_tally::dropped, "Dead letters that this client's calls dropped: too old, or too many."},
 };
 
 struct job_counter {
@@ -124,6 +125,11 @@ constexpr job_counter job_counters[] = {
     {"lockstep_jobs_retried_total", &detail::job_tally::retried, "Tries that failed, of jobs that are tried again."},
     {"lockstep_jobs_failed_total", &detail::job_tally::failed, "Jobs that failed for good."},
     {"lockstep_jobs_lost_total", &detail::job_tally::lost, "Tries that ended when their lease had been lost."},
+    {"lockstep_jobs_dropped_total", &detail::job_tally::dropped,
+     "Jobs that had ended and were forgotten before their retention was over, because there were too many, by calls of this process."},
+    {"lockstep_jobs_postponed_total", &detail::job_tally::postponed,
+     "Times that a job was given back without a failure: postponed by its handler, busy, or its worker ended."},
+    {"lockstep_jobs_stuck_total", &detail::job_tally::stuck, "Handlers that ran on after their job's time was over."},
 };
 
 struct consumer_counter {
@@ -139,7 +145,11 @@ constexpr consumer_counter consumer_counters[] = {
      "Entries that were handled and acknowledged."},
     {"lockstep_consumer_failed_total", &consumer_statistics::failed, "Times that a consumer's handler threw."},
     {"lockstep_consumer_retried_total", &consumer_statistics::retried, "Entries that were tried again."},
+    {"lockstep_consumer_returned_total", &consumer_statistics::returned, "Entries that were given back to their group."},
+    {"lockstep_consumer_postponed_total", &consumer_statistics::postponed, "Times that a consumer's handler postponed its entry."},
     {"lockstep_consumer_dead_total", &consumer_statistics::dead, "Entries that were moved to the dead letters."},
+    {"lockstep_consumer_dead_dropped_total", &consumer_statistics::dead_dropped, "Dead letters of streams that were dropped, by age or number."},
+    {"lockstep_consumer_missed_total", &consumer_statistics::missed, "Entries that were trimmed away before they were delivered to the group."},
     {"lockstep_consumer_recovered_total", &consumer_statistics::recovered,
      "Entries that were taken over from other consumers, or found again."},
     {"lockstep_consumer_interruptions_total", &consumer_statistics::interruptions,

@@ -26,7 +26,9 @@ reader reader_of(client& by) {
 task<snapshot> look(reader from, survey_terms what) {
     auto looking = observe::take_picture(std::move(from), std::move(what));
     auto const seen = co_await std::move(looking);
-    co_return observe::describe(seen);
+    auto shown = observe::describe(seen);
+    observe::show_pairs_once(shown);
+    co_return shown;
 }
 
 task<std::vector<hold_info>> holds_of(reader from, survey_terms what, bool stale_only) {
@@ -102,8 +104,9 @@ task<std::vector<name_statistics>> statistics_of(reader from, std::string wanted
 }
 
 task<std::vector<contention_info>> contention_of(reader from, std::chrono::milliseconds limit) {
-    auto looking = look(from, survey_terms{{}, false});
-    auto const seen = co_await std::move(looking);
+    auto looking = observe::take_picture(from, survey_terms{{}, false});
+    auto const picture = co_await std::move(looking);
+    auto const seen = observe::describe(picture);  // each queue by itself
     auto counting = statistics_of(from, {});
     auto const counted = co_await std::move(counting);
     std::map<std::pair<std::string, std::string>, contention_info> all;

@@ -156,6 +156,53 @@ snapshot describe(picture const& from) {
     return made;
 }
 
+bool is_pair(hold_info const& lock, hold_info const& shared) {
+    return lock.kind == "lock" && shared.kind == "shared" && shared.use == "writer" && lock.name == shared.name && client_of(lock.id) == client_of(shared.id);
+}
+
+void show_pairs_once(snapshot& seen) {
+    std::map<std::string, std::vector<hold_info const*>> locks;  // by name
+    for (auto const& one : seen.holds) {
+        if (one.kind == "lock" && !one.offered) locks[one.name].push_back(&one);
+    }
+    if (locks.empty()) return;
+    // Objects are ordered by name.
+    auto const object = [&](std::string const& name, std::string_view kind) -> object_info* {
+        auto const [first, last] = std::ranges::equal_range(seen.objects, name, {}, &object_info::name);
+        auto const found = std::find_if(first, last, [&](object_info const& one) { return one.kind == kind; });
+        return found == last ? nullptr : &*found;
+    };
+    std::set<std::pair<std::string, std::string>> gone;  // objects, by name and kind
+    // Of the object that is left, the queue is that of both.
+    auto const merge = [&](std::string const& name, std::string_view from, std::string_view into) {
+        auto* const leaves = object(name, from);
+        auto* const stays = object(name, into);
+        if (leaves == nullptr || stays == nullptr) return;
+        leaves->holders -= std::min<std::size_t>(leaves->holders, 1);
+        leaves->taken = static_cast<std::int64_t>(leaves->holders);
+        stays->queue += std::exchange(leaves->queue, 0);
+        if (leaves->holders == 0) gone.emplace(name, from);
+    };
+    std::set<std::string> ids;  // of the holds that go
+    for (auto const& one : seen.holds) {
+        auto const found = locks.find(one.name);
+        if (found == locks.end() || one.kind != "shared" || one.offered) continue;
+        if (std::none_of(found->second.begin(), found->second.end(), [&](auto const* lock) { return is_pair(*lock, one); })) continue;
+        ids.insert(one.id);
+        merge(one.name, "shared", "lock");
+    }
+    for (auto const& wait : seen.waits) {
+        auto const found = locks.find(wait.name);
+        if (found == locks.end() || wait.kind != "shared" || wait.use != "writer") continue;
+        for (auto const* const lock : found->second) {
+            if (client_of(lock->id) != client_of(wait.id) || !ids.insert(lock->id).second) continue;
+            merge(wait.name, "lock", "shared");
+        }
+    }
+    std::erase_if(seen.holds, [&](hold_info const& one) { return ids.contains(one.id); });
+    std::erase_if(seen.objects, [&](object_info const& one) { return gone.contains({one.name, one.kind}); });
+}
+
 task<picture> take_picture(reader from, survey_terms what) {
     picture made;
     auto looking = take_survey(from, what);

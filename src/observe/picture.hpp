@@ -18,6 +18,12 @@ struct picture {
 task<picture> take_picture(reader from, survey_terms what);
 snapshot describe(picture const& from);
 
+/// What has a name exclusively for programs of every kind (`lockstep run`) holds its `lock` and, as the writer, its `shared` mutex: two holds of one client that are
+/// shown as one, and their objects and queues as one, too. Of a client that waits for the second with the first in hand, only that it waits is shown.
+void show_pairs_once(snapshot& seen);
+/// Is this the second hold of such a pair, and that the first?
+bool is_pair(hold_info const& lock, hold_info const& shared);
+
 /// `describe` for one hold. Its owner is one that did not say who it is when the census does not know it.
 hold_info describe(picture const& from, seen_object const& where, seen_hold const& which);
 /// Ordered by name.

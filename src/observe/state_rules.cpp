@@ -200,7 +200,7 @@ std::string advice_for(errc reason, std::string_view problem) {
     }
     if (reason == errc::unsuitable_server) {
         return says("maxmemory-policy") ? "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf; or "
-                                          "allow_eviction in the client's options, at your own risk"
+                                          "allow_eviction in the client's options (the command: --allow-eviction), at your own risk"
                                         : "use Redis 7.0 or newer, or Valkey 7.2 or newer";
     }
     if (reason == errc::cancelled) return "the client is closed: make a new one";

@@ -64,10 +64,11 @@ seen_object read_object(found_object const& found, reply_view said) {
         read_groups(said, one.is);
         return one;
     }
-    if (!is_of_clients(said[0].text()) && (said.size() == 8 || said.size() == 9)) {
+    if (!is_of_clients(said[0].text()) && said.size() == 10) {  // a queue, or jobs
         one.is.delayed = said[6].integer();
         one.is.dead = said[7].integer();
-        one.is.blocked = said.size() == 9 ? said[8].integer() : 0;
+        one.is.blocked = said[8].integer();
+        one.is.paused = said[9].integer() == 1;
     }
     if (engine::find_kind(one.is.kind) == nullptr) {
         for (std::size_t i = 6; i < said.size() && is_of_clients(said[0].text()); ++i) one.clients.emplace_back(said[i].text());

@@ -79,7 +79,7 @@ bool same(client_info const& a, client_info const& b) {
 }
 bool same(object_info const& a, object_info const& b) {
     auto const all = [](object_info const& o) {
-        return std::tie(o.name, o.kind, o.type, o.count, o.taken, o.holders, o.queue, o.delayed, o.dead, o.blocked, o.groups);
+        return std::tie(o.name, o.kind, o.type, o.count, o.taken, o.holders, o.queue, o.delayed, o.dead, o.blocked, o.paused, o.groups);
     };
     return all(a) == all(b);
 }
@@ -119,7 +119,9 @@ task<snapshot> look(observe::reader from, observe::survey_terms what, clock::tim
         auto asking = observe::nudge(from, std::move(ids), watch_for, pace);
         co_await std::move(asking);
     }
-    co_return observe::describe(seen);
+    auto shown = observe::describe(seen);
+    observe::show_pairs_once(shown);
+    co_return shown;
 }
 
 task<subscription> listen(observe::reader const& from, std::shared_ptr<watch::state> const& shared) {

@@ -123,6 +123,7 @@ task<void> connection::establish() {
     attempt_ends_ = std::max(attempt_ends_, home_->now() + settings_.connect_timeout / 2);  // finding it took its time
     home_->arm(*this, attempt_ends_);
     parser_.reset();
+    skipping_.reset();
     channel_ = std::make_shared<channel>(home_, static_cast<channel::user&>(*this));
     auto const stream = channel_;
     co_await stream->open(where, settings_.tls.get(), settings_.server_name, failures_);
@@ -229,6 +230,7 @@ void connection::received() noexcept {
     auto const share = std::max(many, queue_.pending() / 4);
     std::size_t handled = 0;
     while (stream == channel_ && channel_ != nullptr) {
+        if (skipping_ && !skip(*stream)) return;
         auto const status = parser_.parse(stream->unread());
         if (status == resp::status::ready) {
             auto const size = parser_.consumed();
@@ -240,20 +242,47 @@ void connection::received() noexcept {
             stream->expect(parser_.bytes_missing());
             return;
         } else {
-            stream->close();
-            return misread(stream->unread());
+            if (!misread(stream->unread())) return;
         }
     }
 }
 
-void connection::misread(std::string_view message) noexcept {
+/// False: its end has not come yet, or never will.
+bool connection::skip(channel& stream) noexcept {
+    stream.consume(skipping_->skip(stream.unread()));
+    if (skipping_->failed()) {
+        stream.close();
+        broken("the server sent something that is not RESP");
+        return false;
+    }
+    if (!skipping_->done()) {
+        stream.expect(skipping_->bytes_missing());
+        return false;
+    }
+    skipping_.reset();
+    return true;
+}
+
+/// True: it concerns one request only, which has ended, and the connection goes on.
+bool connection::misread(std::string_view message) noexcept {
     bool const too_large = parser_.error() >= resp::parse_error::bulk_too_long;
     auto const why = fmt::format("{}: {}", too_large ? "the server sent more than is allowed" : "the server sent something that is not RESP",
                                  parser_.error_text());
     log(log_level::error, fmt::format("{}: {}", to_string(peer_), why));
-    // To ask again would bring the same reply again.
-    if (too_large && state_ == state::ready && !message.starts_with('>')) queue_.fail_first(errc::protocol, why);
+    // To ask again would bring the same reply again. A lost push would be missed by nobody knows whom.
+    if (too_large && state_ == state::ready && !message.starts_with('>')) {
+        auto const stream = channel_;
+        bool const is_one_reply = queue_.fail_first(errc::protocol, why);
+        if (stream != channel_ || channel_ == nullptr) return false;  // who heard of it closed this
+        if (is_one_reply && parser_.error() != resp::parse_error::line_too_long) {
+            skipping_.emplace();
+            parser_.reset();
+            return true;
+        }
+    }
+    channel_->close();
     broken(why);
+    return false;
 }
 
 void connection::handle(reply_view message) noexcept {
@@ -342,7 +371,8 @@ void connection::keep_alive() noexcept {
 std::string connection::trouble() const {
     if (state_ == state::ready) return {};
     if (!trouble_.empty()) return trouble_;
-    return peer_ == endpoint{} ? std::string{"not connected yet"} : fmt::format("not connected to {} yet", to_string(peer_));
+    if (peer_ == endpoint{}) return "not connected yet";
+    return fmt::format("not connected to {} yet{}", to_string(peer_), settings_.tls ? ", which is asked for TLS (a port without TLS never answers that)" : "");
 }
 
 bool connection::reconsider(operation& request, std::string_view error) noexcept {

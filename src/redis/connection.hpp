@@ -13,6 +13,7 @@
 #include "redis/request_queue.hpp"
 #include "redis/router.hpp"
 #include "resp/parser.hpp"
+#include "resp/skipper.hpp"
 
 #include <lockstep/options.hpp>
 #include <lockstep/statistics.hpp>
@@ -131,7 +132,8 @@ private:
     void fire() noexcept override;
 
     void handle(reply_view message) noexcept;
-    void misread(std::string_view message) noexcept;
+    bool misread(std::string_view message) noexcept;
+    bool skip(channel& stream) noexcept;
     void keep_alive() noexcept;
     void lose(std::string_view why) noexcept;
     void send_waiting() noexcept;
@@ -146,6 +148,7 @@ private:
     events* events_;
     request_queue queue_;
     resp::parser parser_;
+    std::optional<resp::skipper> skipping_;  // what is left of a reply that was too large
     base::backoff backoff_;
     change changed_;
     std::unique_ptr<ping> ping_;

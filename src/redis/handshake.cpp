@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 namespace lockstep::redis {
@@ -21,12 +23,38 @@ std::string info_field(std::string_view info, std::string_view field) {
     return std::string{info.substr(begin, info.find_first_of("\r\n", begin) - begin)};
 }
 
-/// What a server says may repeat what it was told. Only for texts that are shown: a short password may be part of any word.
-std::string without(std::string const& secret, std::string_view said) {
-    std::string text{said};
-    if (secret.empty()) return text;
-    for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3)) text.replace(at, secret.size(), "***");
-    return text;
+/// Sentences, versions, roles and policies that servers send to every client: none of them shows anything, whatever the password is.
+bool is_stock_text(std::string_view text) {
+    static constexpr std::string_view sentences[] = {
+        "WRONGPASS invalid username-password pair or user is disabled.",
+        "NOAUTH Authentication required.",
+        "NOPROTO unsupported protocol version",
+        "NOPERM this user has no permissions to run the 'hello' command",
+        "NOPERM this user has no permissions to run the 'select' command",
+        "NOPERM this user has no permissions to run the 'info' command",
+        "NOPERM this user has no permissions to run the 'role' command",
+        "NOPERM this user has no permissions to run the 'client|tracking' command",
+        "ERR max number of clients reached",
+        "ERR DB index is out of range",
+        "LOADING Redis is loading the dataset in memory",
+        "LOADING Valkey is loading the dataset in memory",
+        "master", "slave", "replica", "sentinel",
+        "noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+    };
+    if (std::ranges::find(sentences, text) != std::end(sentences)) return true;
+    if (text.starts_with("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO ") && text.find('`') == std::string_view::npos)
+        return text.ends_with("AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time");
+    return text.size() < 12 && !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos && text.find('.') != std::string_view::npos;
+}
+
+/// What a server answers may repeat what it was sent. Putting a mask in place of the password would show it: readers know the sentence by heart, and what of it
+/// is missing. So such a text is left out as a whole.
+std::string without(std::string const& secret, std::string_view text) {
+    if (secret.empty() || text.find(secret) == std::string_view::npos || is_stock_text(text)) return std::string{text};
+    for (std::string_view const code : {"WRONGPASS", "NOAUTH", "NOPERM", "NOPROTO", "BUSY", "LOADING", "ERR"}) {
+        if (text.starts_with(code) && text.substr(code.size()).starts_with(' ')) return fmt::format("{} (its text is not shown: the password occurs in it)", code);
+    }
+    return "(not shown: the password occurs in it)";
 }
 
 void judge_hello(reply_view hello, std::string const& secret) {
@@ -42,7 +70,7 @@ void judge_hello(reply_view hello, std::string const& secret) {
     if (prefix == "ERR" && hello.text().find("unknown command") != std::string_view::npos) {
         throw unsuitable_server_error("the server does not know HELLO: Redis 7.0 or newer, or Valkey 7.2 or newer, is needed");
     }
-    if (prefix == "ERR" && hello.text().find("AUTH") != std::string_view::npos) throw authentication_error(text);
+    if (prefix == "ERR" && hello.text().find("AUTH") != std::string_view::npos) throw authentication_error(fmt::format("the server refused the log-in: {}", text));
     throw unavailable_error(fmt::format("the server refused the log-in: {}", text));
 }
 
@@ -69,14 +97,14 @@ void judge_eviction(reply_view info, bool allow, std::string const& secret) {
     auto const what = fmt::format(
         "the server may evict keys (maxmemory-policy is {}), so locks and queues could vanish; "
         "set `maxmemory-policy noeviction`", without(secret, policy));
-    if (!allow) throw unsuitable_server_error(what + ", or allow_eviction in the client's options to go on at your own risk");
+    if (!allow) throw unsuitable_server_error(what + ", or allow_eviction in the client's options (the command: --allow-eviction) to go on at your own risk");
     log(log_level::warning, what);
 }
 
 void judge_role(reply_view role, std::string const& secret) {
     if (role.is_error()) throw unavailable_error(fmt::format("the server did not say its role: {}", without(secret, role.text())));
     auto const name = role.empty() ? std::string{} : role[0].as<std::string>();
-    if (name != "master") throw unavailable_error(fmt::format("the server is no master (its role is {})", without(secret, name)));
+    if (name != "master") throw unavailable_error(fmt::format("the server is not a master (its role is {})", without(secret, name)));
 }
 
 void judge_tracking(reply_view answer, std::string const& secret) {

@@ -30,6 +30,11 @@ configured_url find_url(client_options const& options, environment const& variab
     return {};
 }
 
+std::string find_prefix(environment const& variables) {
+    auto const* const value = variables("LOCKSTEP_PREFIX");
+    return value != nullptr && *value != '\0' ? value : "lockstep";
+}
+
 void lay_over(std::string& below, std::string const& option) {
     if (!option.empty()) below = option;
 }
@@ -122,7 +127,8 @@ location locate(client_options const& options, environment const& variables) {
     lay_login_over(where, options);
     lay_tls_over(where.tls_files, options.tls);
     lay_over(where.name, options.name);
-    if (where.prefix.empty() || options.prefix != usual.prefix) where.prefix = options.prefix;
+    lay_over(where.prefix, options.prefix);
+    if (where.prefix.empty()) where.prefix = find_prefix(variables);
     lay_timeout_over(where.connect_timeout, options.connect_timeout, usual.connect_timeout, "connect_timeout");
     lay_timeout_over(where.command_timeout, options.command_timeout, usual.command_timeout, "command_timeout");
     check(where);

@@ -64,7 +64,7 @@ std::string redact_query(std::string_view query) {
 
 std::string redact_url(std::string_view url) {
     auto const opened = open(url);
-    if (!opened) return std::string{hidden};
+    if (!opened) return guess_url(url).empty() ? std::string{hidden} : std::string{url};
     auto shown = std::string{opened->how.name} + "://";
     auto rest = opened->rest;
 

@@ -90,11 +90,18 @@ bool request_queue::reply(reply_view answer) noexcept {
     return true;
 }
 
-void request_queue::fail_first(errc reason, std::string_view why) noexcept {
-    if (drop_first_ != 0 || sent_.empty()) return;
+bool request_queue::fail_first(errc reason, std::string_view why) noexcept {
+    if (drop_first_ != 0) {
+        --drop_first_;
+        return true;
+    }
+    if (sent_.empty() || sent_.front().fenced) return false;
+    auto const others = sent_.front().outstanding_ - 1;
     auto& request = take_first();
+    drop_first_ += others;
     request.unheard_ = true;
     request.end(reason, why);
+    return true;
 }
 
 std::uint32_t& request_queue::drops_before(operation& request) noexcept {

@@ -44,8 +44,9 @@ public:
     /// An in-band reply. False: nobody asked for it, so the stream can't be trusted any more.
     bool reply(reply_view answer) noexcept;
 
-    /// The reply that comes now can't be read: whoever waits for it ends with this error.
-    void fail_first(errc reason, std::string_view why) noexcept;
+    /// The reply that comes now can't be read: whoever waits for it ends with this error, and it counts as having come. False: it can't be told
+    /// whose it is.
+    bool fail_first(errc reason, std::string_view why) noexcept;
 
     /// The connection broke; the last `unsent` bytes that were encoded never left.
     /// Requests that certainly did not run, or may run twice, wait again in their order; the others end as indeterminate.

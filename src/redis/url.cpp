@@ -38,7 +38,7 @@ public:
 
     location parse() {
         auto const opened = open(url_);
-        if (!opened) fail(fmt::format("its scheme is not one of {}", schemes_in_words));
+        if (!opened) refuse_scheme();
         how_ = opened->how;
         out_.kind = how_.kind;
         out_.tls = how_.tls;
@@ -64,6 +64,13 @@ public:
 private:
     [[noreturn]] void fail(std::string_view what) const {
         throw invalid_argument_error(fmt::format("{}: {}; it is {}", source_.name, what, redact_url(url_)));
+    }
+
+    [[noreturn]] void refuse_scheme() const {
+        if (auto const guess = guess_url(url_); !guess.empty()) {
+            throw invalid_argument_error(fmt::format("{}: {} has no scheme; did you mean {}?", source_.name, url_, guess));
+        }
+        fail(fmt::format("its scheme is not one of {}, as in redis://host:6379", schemes_in_words));
     }
 
     std::string decode(std::string_view text, std::string_view what, bool any_byte = false) const {

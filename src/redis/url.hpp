@@ -67,8 +67,8 @@ using environment = std::function<char const*(char const* name)>;
 char const* process_environment(char const* name);
 
 /// The URL of the options, or of LOCKSTEP_URL, or of REDIS_URL, with the options laid over it: an option that differs from its
-/// default wins. Log-in or TLS options without any URL are an error: they mean a server that somebody forgot to name, and
-/// the embedded one would quietly take its place.
+/// default wins. The prefix is that of the options, of the URL, or of LOCKSTEP_PREFIX, in this order. Log-in or TLS options without any
+/// URL are an error: they mean a server that somebody forgot to name, and the embedded one would quietly take its place.
 location locate(client_options const& options, environment const& variables = process_environment);
 
 /// The password to log in with, empty for none. A file is read now, at each call, so that a changed one counts at the next

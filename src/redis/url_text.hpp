@@ -123,4 +123,22 @@ inline std::optional<host_port> split_host(std::string_view text) {
     return host_port{host, static_cast<std::uint16_t>(*port)};
 }
 
+/// The commonest slip: the scheme was left out, as in `127.0.0.1:6379`. The URL that was meant, if what is there is a place and cannot well be a password;
+/// a single word without a port may be one, `localhost` is not.
+inline std::string guess_url(std::string_view text) {
+    if (text.starts_with('/') && text.ends_with(".sock") && std::ranges::all_of(text, [](char c) { return is_word_char(c) || c == '/'; })) return "unix://" + std::string{text};
+    auto place = text;
+    auto hosts = take_until(place, '/');
+    if (!place.empty() && !number(place, 999'999'999)) return {};
+    bool const several = hosts.find(',') != std::string_view::npos;
+    do {
+        auto const one = take_until(hosts, ',');
+        auto const found = split_host(one);
+        if (!found) return {};
+        bool const is_address = one.starts_with('[') || found->host.find_first_not_of("0123456789.") == std::string_view::npos;
+        if (found->port == 0 && found->host != "localhost" && !(is_address && found->host.find_first_of(".:") != std::string_view::npos)) return {};
+    } while (!hosts.empty());
+    return (several ? "redis+cluster://" : "redis://") + std::string{text};
+}
+
 }  // namespace lockstep::redis::url_text

@@ -8,7 +8,7 @@
   ARGV[2]  most   how many of those that are due to tell, at most 1000
   ARGV[3..]       for each: its id, and '<version> <due_ms> <next_ms>[ <due time to be run>]...': what who asks has seen of it, and what it reckoned
                   from that. It counts if that is so still
-  Returns  {now_ms, when the first of all is due, or 0, how many jobs were entered, and of those that are due: id, due_ms, '<first line of its spec>'...}
+  Returns  {now_ms, when the first of all is due, or 0, how many jobs were entered, when the first that is not due yet will be, or 0, and of those that are due: id, due_ms, '<first line of its spec>'...}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 --#include checks
@@ -32,11 +32,17 @@ local function line_up()
     local was = state_at(key)
 --#include job_rules
 --#include job_commit
+--#include job_kids
+--#include job_erase
+--#include job_forget
+--#include job_withdraw
 --#include job_sides
+--#include job_sides_commit
 --#include job_single
 --#include job_batch
 --#include job_nodes
 --#include job_links
+--#include job_spread
     for _, one in ipairs(alone) do
         local side, id, rule, priority, name = side_of(one[1]), one[2], one[3], one[4], one[5]
         call('HSET', side.links, 's' .. id, rule .. ' 0 ' .. priority .. ' ' .. name)
@@ -80,7 +86,9 @@ end
 if #alone > 0 then line_up() end
 local found = call('ZRANGE', crons, '-inf', now, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
 local first = tonumber(call('ZRANGE', crons, 0, 0, 'WITHSCORES')[2] or 'inf')
-local answer = {now, first and first < 1e15 and first or 0, entered}
+local following = #found > 0 and tonumber(call('ZRANGE', crons, '(' .. string.format('%.0f', now), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2] or 'inf') or first
+local function time_or_none(at) return at and at < 1e15 and at or 0 end
+local answer = {now, time_or_none(first), entered, time_or_none(following)}
 for i = 1, #found, 2 do
     local spec = call('HGET', specs, found[i])
     if spec then

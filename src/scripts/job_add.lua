@@ -24,15 +24,22 @@ local besides
 --#include queue_entry
 --#include job_rules
 --#include job_commit
+--#include job_kids
+--#include job_erase
+--#include job_forget
+--#include job_withdraw
 --#include queue_states
 --#include job_sides
+--#include job_sides_commit
 --#include job_single
 --#include job_tags
 --#include job_batch
 --#include job_nodes
 --#include job_links
+--#include job_spread
 if sequence == known then return {record, server_now} end
 --#include job_drafts
+--#include job_names
 
 -- Nothing was written until here.
 for type, one in pairs(sides) do
@@ -41,13 +48,6 @@ for type, one in pairs(sides) do
         call('ZADD', KEYS[2], 0, type)
     end
     renew(one.q, one.state, one.now)
-end
-local function name_of(job) return job.side.type .. '/' .. job.id end
-local function names_of(list)
-    if #list == 0 then return '' end
-    local names = {}
-    for n, job in ipairs(list) do names[n] = name_of(job) end
-    return table.concat(names, ' ')
 end
 local function put(list, field, value) list[#list + 1], list[#list + 2] = field, value end
 local function add(i, job)
@@ -59,11 +59,13 @@ local function add(i, job)
     end
     local n = #records
     records[n + 1] = job.id
-    records[n + 2] = one.head .. options .. '\t' .. names_of(job.parents) .. (job.rule and '\ts\n' or '\n') .. string.sub(ARGV[6 * i + 3], at)
+    records[n + 2] = one.head .. options .. '\t' .. names_of(job.parents) .. tail_of(job) .. string.sub(ARGV[6 * i + 3], at)
     one.has_tags = one.has_tags or options ~= ''
     if #job.kids > 0 then
         for k, kid in ipairs(job.kids) do job.kids[k] = jobs[kid] end
-        put(links, 'k' .. job.id, names_of(job.kids))
+        local text, more = with_kids('', list_of(job.kids))
+        put(links, 'k' .. job.id, text)
+        in_chunks('RPUSH', one.q .. ':kids:' .. job.id, more)
     end
     if job.rule then put(links, 's' .. job.id, job.rule .. ' ' .. job.when .. ' ' .. job.priority .. ' ' .. job.name) end
     if job.batch ~= '' then
@@ -83,7 +85,9 @@ end
 for _, older in pairs(olders) do
     for n, kid in ipairs(older.kids) do older.kids[n] = jobs[kid] end
     local before = call('HGET', older.side.links, 'k' .. older.id)
-    call('HSET', older.side.links, 'k' .. older.id, (before and before .. ' ' or '') .. names_of(older.kids))
+    local text, more = with_kids(before or '', list_of(older.kids))
+    if text ~= before then call('HSET', older.side.links, 'k' .. older.id, text) end
+    in_chunks('RPUSH', older.side.q .. ':kids:' .. older.id, more)
     -- Whoever ends it does not see by its id that others wait for it.
     if not string.find(older.id, 'f', 1, true) then call('HSET', older.side.q, 'h', 1) end
 end

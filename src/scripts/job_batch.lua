@@ -23,8 +23,12 @@ local server_now = now
 --#include queue_entry
 --#include job_rules
 --#include job_commit
+--#include job_kids
+--#include job_erase
+--#include job_forget
 --#include queue_states
 --#include job_sides
+--#include job_sides_commit
 --#include job_tags
 --#include job_batch
 local total, keep = whole(ARGV[2], 1, 1e9), whole(ARGV[4], 1, 1e13)

@@ -9,7 +9,8 @@
   ARGV[2]  from    how many to pass over
   ARGV[3]  most    how many at most
   Returns  {how many there are, id...}; the youngest first where they have ended or have that tag, else in the order in which they will be run. A job that was
-           cancelled or put off since may still be counted
+           cancelled or put off since may still be among them. Of those that are delayed each is followed by the time, ms, when
+           it is due
 ]]
 local call, key, held, _ = redis.call, KEYS[1], KEYS[5], KEYS[6]
 --#include server_time
@@ -37,7 +38,11 @@ if state == 'waiting' then
     some(low - high, {'ZRANGE', KEYS[3], high}, high + plain)
 elseif state == 'delayed' then
     found[1] = call('ZCARD', KEYS[4])
-    add(call('ZRANGE', KEYS[4], from, from + most - 1))
+    local entries = call('ZRANGE', KEYS[4], from, from + most - 1, 'WITHSCORES')
+    for i = 1, #entries, 2 do
+        add({entries[i]})
+        found[#found + 1] = math.floor(entries[i + 1] - was[6])  -- by the server's clock
+    end
 elseif state == 'running' then
     found[1] = call('ZCARD', held)
     add(call('ZRANGE', held, from, from + most - 1))

@@ -14,5 +14,6 @@ local _ = KEYS[3]
 if not call('ZSCORE', KEYS[2], ARGV[2]) then return 0 end
 local id = string.match(ARGV[2], '^(%S+)%.%d+$')
 call('HSET', part('progress'), id, ARGV[3])
+call('HSET', part('checkpoints'), id, string.match(ARGV[2], '%d+$'))  -- its worker has not died of it so far
 redis.pcall(publish, part('events'), 'progress ' .. id)
 return 1

@@ -2,7 +2,7 @@
   KEYS[1]  queue     hash; its other keys are in include/queue_places.lua
   KEYS[2]  absent    never there
   KEYS[3]  record    string: what the last call of this caller did
-  ARGV[1]  rules     PUBLISH or SPUBLISH, retention_ms, lease_ms, max_deliveries, max_dead, max_length (0: any), channel, as in include/queue_rules.lua
+  ARGV[1]  rules     PUBLISH or SPUBLISH, retention_ms, lease_ms, max_deliveries, max_dead, max_length (0: any), dead_retention_ms, max_dead_bytes, channel, as in include/queue_rules.lua
   ARGV[2]  sequence  grows with each call of the caller; the same again: the same answer, and nothing is done
   ARGV[3]  deadline_ms  the server's time after which this must not run any more
   ARGV[4]  name      who is to be told when there is room; '': nobody
@@ -10,7 +10,7 @@
   Returns  '<sequence> <batch> <accepted> <now_ms>[ <n>=<id of the item that has its key>]...[ -]' (-: nobody was told of them) | {'late', now_ms}
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
-local memory, besides, _ = KEYS[3], nil, KEYS[2]
+local memory, besides, _ = KEYS[3], {'o'}, KEYS[2]
 --#include checks
 --#include queue_rules
 --#include queue_state
@@ -18,6 +18,8 @@ local memory, besides, _ = KEYS[3], nil, KEYS[2]
 --#include queue_time
 --#include queue_once
 if sequence == known then return record end
+local settings = has[2]
+--#include queue_settings
 --#include queue_batch
 --#include queue_places
 --#include queue_next

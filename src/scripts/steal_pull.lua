@@ -15,7 +15,7 @@
   ARGV[1]   rules     as in queue_push
   ARGV[2]   sequence  as in queue_push
   ARGV[3]   deadline_ms
-  ARGV[4]   want      how many to take, at most 1000
+  ARGV[4]   want      as in queue_pull
   ARGV[5]   names     '<who is to be told, or nothing>\n<lane>\n<half or one>\n<whom to steal from, or nothing>'
   ARGV[6]   done      how many of the following are done
   ARGV[7..]           include/queue_verdicts.lua
@@ -24,13 +24,17 @@
 ]]
 local memory, ready, ranked, later, held, items, dedup, recent, dead =
     KEYS[12], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local besides = {'f', 'k'}
+local besides = {'f', 'k', 'o'}
 --#include checks
 --#include queue_rules
+--#include queue_bytes
+--#include read_within
 --#include queue_state
 --#include queue_was
 --#include queue_time
 --#include queue_once
+local settings = has[4]
+--#include queue_settings
 --#include queue_touch
 --#include queue_entry
 --#include queue_tell
@@ -39,11 +43,11 @@ local besides = {'f', 'k'}
 --#include queue_keys
 --#include queue_dead
 --#include queue_return
+--#include queue_judge
 --#include queue_verdicts
 --#include queue_take
-local want = whole(ARGV[4], 0, 1000)
 local name, lane, mode, victim = string.match(ARGV[5], '^([^\n]*)\n([^\n]+)\n(%l+)\n([^\n]*)$')
-if not (want and done and done >= 0 and #ARGV >= 6 + done and name) then return refuse('want: 0 to 1000, done: as many as follow, names') end
+if not (done and done >= 0 and #ARGV >= 6 + done and name) then return refuse('done: as many as follow, names') end
 if sequence == known then return taken_before() end
 local function measure(which, where)
     local length = call('LLEN', where)
@@ -61,23 +65,32 @@ end
 finish()
 judge()
 touch()
-local look, waits, next_victim, rest = 1e15, 0, '', 0
-if want > 0 then look = settle(held, items) end
+local look, waits, next_victim, rest, takes = 1e15, 0, '', 0, want > 0 and not is_paused(was)
+if takes then look = settle(held, items) end
 local more = put_back()
-if want > 0 and victim ~= '' and victim ~= lane then
+if takes and victim ~= '' and victim ~= lane then
     -- The younger ones, from the other end than their worker takes.
     local n = mode == 'half' and math.min(math.ceil(call('LLEN', KEYS[13]) / 2), 1000) or 1
-    local stolen = n > 0 and call('LRANGE', KEYS[13], -n, -1) or {}  -- another thief may have been here
+    local last_first = read_within(n, 1, function(from, count)  -- fewer: another thief may have been here
+        local some, turned = call('LRANGE', KEYS[13], -from - count, -from - 1), {}
+        for i = 1, #some do turned[i] = some[#some + 1 - i] end
+        return turned
+    end)
+    local stolen = {}
+    for i = #last_first, 1, -1 do stolen[#stolen + 1] = last_first[i] end
     if #stolen > 0 then
         call('LTRIM', KEYS[13], 0, -#stolen - 1)
         call('RPUSH', ready, unpack(stolen))
     end
     measure(victim, KEYS[13])
 end
-if want > 0 then take(want) end
+if takes then take(want, ahead) end
 if want > 0 or more > 0 then rest = measure(lane, ready) end
-if #tokens < want then
-    next_victim = call('ZREVRANGE', KEYS[11], 0, 0)[1] or ''
+if is_short() then
+    -- The fullest lane; now and then, in 4 of 64 calls, any other: one whose worker has died may never be the fullest.
+    local others = (sequence + math.floor(sequence / 64)) % 64 >= 60 and call('ZCARD', KEYS[11]) - 1 or 0
+    local rank = others > 0 and 1 + us % others or 0
+    next_victim = takes and call('ZREVRANGE', KEYS[11], rank, rank)[1] or ''
     if next_victim == '' and name ~= '' then
         waits = 1
         call('HSET', key, 'w' .. lane, name)
@@ -86,7 +99,8 @@ if #tokens < want then
     end
 end
 if want > 0 and waits == 0 then call('HDEL', key, 'w' .. lane) end
-answer[1] = ARGV[2] .. ' ' .. server_text .. string.format(' %.0f %d %s\n%s\n%s', math.max(look - now, 1), waits, next_victim,
+if is_buried or (is_short() and want > 0 and #tokens == 0) then drop_letters() end
+answer[1] = ARGV[2] .. ' ' .. server_text .. string.format(' %.0f %d,%d %s\n%s\n%s', math.max(look - now, 1), left and 2 or waits, dropped_letters, next_victim,
                           table.concat(lost, ' '), table.concat(tokens, ' '))
 if forgot then limit_keys(dedup, recent) end
 remember(answer[1])

@@ -13,7 +13,7 @@
   Errors   LOCKSTEP_ARGUMENT, LOCKSTEP_FORMAT (nothing was written)
 ]]
 local memory = KEYS[5]
-local besides
+local besides = {'o'}
 --#include checks
 --#include queue_rules
 --#include queue_state
@@ -24,6 +24,8 @@ local besides
 --#include queue_entry
 --#include queue_tell
 if sequence == known then return record end
+local settings = has[2]
+--#include queue_settings
 --#include queue_batch
 local entries, told = {}, 0
 for i = 6, #ARGV, 2 do entries[#entries + 1] = batch .. '-' .. (i - 4) / 2 .. ' 0\n' .. ARGV[i] end
@@ -33,7 +35,7 @@ call('ZADD', KEYS[3], call('LLEN', KEYS[2]), ARGV[4])
 local done = ARGV[2] .. ' ' .. batch .. ' ' .. #entries .. ' ' .. server_text
 remember(done)
 local own = call('HGET', key, 'w' .. ARGV[4])
-if own then
+if own and not is_paused(was) then
     call('HDEL', key, 'w' .. ARGV[4])
     nobody_looks()
     if call('ZREM', KEYS[4], own) == 1 and redis.pcall(publish, channel .. own, 'r') ~= 0 then told = 1 end

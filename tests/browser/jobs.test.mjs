@@ -73,6 +73,51 @@ test('a job that waits is cancelled by a click', async () => {
   await page.context().close();
 });
 
+test('a type is paused and resumed by a click', async () => {
+  await crew.tell('work paused mail');
+  await crew.tell('add paused mail first');
+  const page = await world.open({ path: '#/jobs' });
+  const line = page.locator('.job-queues tbody tr', { hasText: 'paused' }).filter({ hasText: 'mail' });
+  const dialog = page.locator('dialog[open]');
+  await page.getByRole('button', { name: 'Pause paused mail' }).click();
+  assert.match(await dialog.innerText(), /No worker begins/);
+  await dialog.locator('input').fill('the mail server is down');
+  await dialog.getByRole('button', { name: 'Pause', exact: true }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await line.locator('.tag.paused').waitFor();
+  await crew.tell('add paused mail second');
+  await eventually(async () => (await cell(page, 'paused', 'mail', 'waiting').count()) === 1, 'it waits');
+  await page.getByRole('button', { name: 'Resume paused mail' }).click();
+  await dialog.getByRole('button', { name: 'Resume', exact: true }).click();
+  await eventually(async () => (await cell(page, 'paused', 'mail', 'waiting').count()) === 0, 'it is run');
+  await eventually(async () => (await line.locator('.tag.paused').count()) === 0, 'it is not paused any more');
+  await page.click('.rail a[href="#/log"]');
+  await page.getByRole('button', { name: /audit/ }).click();
+  await page.locator('.audit li', { hasText: 'pause-jobs' }).filter({ hasText: 'the mail server is down' }).waitFor();
+  await page.context().close();
+});
+
+test('all jobs that failed are run again by a click, and all that wait are cancelled', async () => {
+  const breaker = world.jobPuppet('breaker');
+  await breaker.tell('work bulk mail');
+  for (const what of ['bad-one', 'bad-two', 'bad-three']) await breaker.tell(`add bulk mail ${what}`);
+  const page = await world.open({ path: '#/jobs/failed/bulk/mail' });
+  await eventually(async () => (await page.locator('.row').count()) === 3, 'all have failed');
+  await breaker.end();
+  const dialog = page.locator('dialog[open]');
+  await page.getByRole('button', { name: 'Run all again' }).click();
+  await dialog.getByRole('button', { name: 'Run all again' }).click();
+  await eventually(async () => (await page.locator('.row').count()) === 0, 'none is left');
+  await page.goto(`${world.address}#/jobs/waiting/bulk/mail`);
+  await eventually(async () => (await page.locator('.row').count()) === 3, 'they wait');
+  await page.getByRole('button', { name: 'Cancel all' }).click();
+  assert.match(await dialog.innerText(), /bulk[\s\S]*mail[\s\S]*waiting/);
+  await dialog.getByRole('button', { name: 'Cancel all' }).click();
+  await page.locator('.note', { hasText: '3 cancelled' }).waitFor();
+  await eventually(async () => (await page.locator('.row').count()) === 0, 'none waits');
+  await page.context().close();
+});
+
 test('what is asked is done to the job as it was seen, not as it has become', async () => {
   const sleepy = world.jobPuppet('sleepy');
   const id = await sleepy.tell('add frozen mail slow-one');

@@ -104,9 +104,16 @@ void check(history const& all, promises const& given) {
     expect_none(check_schedules(all, given), "schedules");
     expect_none(check_told(all), "told");
     expect_none(check_nothing_left(all), "left");
-    auto const expected = make_error_code(errc::unavailable).message();
+    auto const unavailable = make_error_code(errc::unavailable).message();
+    auto const not_found = make_error_code(errc::not_found).message();
+    // A failover may lose a semaphore that was created a moment before.
+    bool const may_lose = std::any_of(all.begin(), all.end(), [](auto const& one) {
+        return one.what == "deed" && (one.note.starts_with("failover") || one.note.starts_with("kill_master"));
+    });
     for (auto const& one : all) {
-        if (one.what == "failed" && !one.note.starts_with(expected)) ADD_FAILURE() << to_json(one);
+        if (one.what != "failed" || one.note.starts_with(unavailable)) continue;
+        if (may_lose && one.name.starts_with("semaphore") && one.note.starts_with(not_found)) continue;
+        ADD_FAILURE() << to_json(one);
     }
 }
 

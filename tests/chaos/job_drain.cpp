@@ -68,8 +68,10 @@ public:
     void forget_all() {
         for (auto const* const type : job_types) jobs_.schedule(type, std::string{"nobody is in line for it"});
         auto const nothing_is_left = [this] {
+            // Callers wait for jobs in a run, and for a minute these would be remembered.
+            for (auto const* const type : job_types) by_.command("DEL", "lockstep:{" + std::string{jobs_name} + "}:jobs:q:" + type + ":awaited");
             auto how = job_worker_options_of(ttl_of(jobs_name));
-            how.keep_completed = how.keep_failed = 0;
+            how.completed_retention = how.failed_retention = 0ms;
             how.fires_crons = false;
             job_worker forgetful{by_, jobs_name, how};
             for (auto const* const type : job_types) forgetful.handle<std::string>(type, [](std::string const&) {});

@@ -46,8 +46,8 @@ bool barrier_may_have(std::string const& field, std::string const& value) {
 // An election keeps besides who led last.
 bool election_may_have(std::string const& field) { return lock_may_have(field) || field == "n"; }
 
-// A queue that has nothing and nobody keeps its state, and whether it remembers keys.
-bool queue_may_have(std::string const& field) { return field == "v" || field == "k"; }
+// A queue that has nothing and nobody keeps its state, whether it remembers keys, its limits, and how many dead letters were dropped.
+bool queue_may_have(std::string const& field) { return field == "v" || field == "k" || field == "o" || field == "n"; }
 
 // One with lanes besides those of workers that were killed while they waited.
 bool lanes_may_have(std::string const& field) { return queue_may_have(field) || field[0] == 'w'; }
@@ -66,7 +66,7 @@ bool may_have(std::string const& kind, std::string const& field, std::string con
     if (kind == "queue") return queue_may_have(field);
     if (kind == "stealing") return lanes_may_have(field);
     if (kind == "lock") return lock_may_have(field);
-    if (kind == "election") return election_may_have(field);
+    if (kind == "election" || kind == "scheduler") return election_may_have(field);
     if (kind == "barrier") return barrier_may_have(field, value);
     return is_pool(kind) && pool_may_have(kind, field, value);
 }
@@ -78,7 +78,7 @@ bool goes_by_itself(std::string const& key) {
     if (key.starts_with("lockstep:{clients}:") || key.starts_with("lockstep:{objects/") || key == "lockstep:{statistics}:names") return true;
     if (has("}:hits:") || has("}:window:") || has("}:rate:")) return true;
     if (is_of_jobs(key)) return has(":call:") || key.ends_with(":dedup") || key.ends_with(":recent");
-    return has(":queue:call:") || has(":stealing:call:") || key.ends_with(":queue:dedup") || key.ends_with(":queue:recent") || has(":stream:adds:");
+    return has(":queue:call:") || has(":stealing:call:") || key.ends_with(":queue:dedup") || key.ends_with(":queue:recent") || has(":stream:adds:") || has(":stream:returned:");
 }
 
 std::vector<std::string> channels_of(test::redis_server& server) {

@@ -52,6 +52,10 @@ struct dashboard_jobs : dashboard_server {
         auto const order = json::serialize(json::object{{"name", "shop"}, {"id", id}, {"state", state}, {"reason", "a test"}});
         return post(port(), "/api/jobs/" + what, order, csrf_line());
     }
+    http_answer act_on_queue(text const& what, text const& state = "") {
+        auto const order = json::serialize(json::object{{"name", "shop"}, {"type", "mail"}, {"state", state}, {"reason", "a test"}});
+        return post(port(), "/api/jobs/" + what, order, csrf_line());
+    }
     /// Fails what is "bad" as long as `is_bad`.
     std::unique_ptr<job_worker> work(text const& type = "mail") {
         auto made = std::make_unique<job_worker>(worker, "shop", job_worker_options{.name = "the-worker"});
@@ -182,11 +186,12 @@ TEST_F(dashboard_jobs, shows_long_payloads_cut_and_whatever_they_hold_as_text) {
     auto const all = ask("/list?state=waiting").at("jobs").as_array();
     ASSERT_EQ(all.size(), 3U);
     EXPECT_LT(all[0].at("payload").as_string().size(), 300U);
-    EXPECT_EQ(all[0].at("payload_bytes").as_int64(), static_cast<std::int64_t>(wide.size()));
+    EXPECT_TRUE(all[0].at("cut").as_bool()) << "a list reads no more of it";
     EXPECT_THAT(text{all[2].at("payload").as_string()}, Not(HasSubstr("\\x"))) << "no half of a character";
     auto const whole = ask("/job?name=shop&id=" + id);
     EXPECT_THAT(text{whole.at("payload").as_string()}, HasSubstr("<script>alert(1)</script>xxx"));
     EXPECT_LE(whole.at("payload").as_string().size(), 8'192U);
+    EXPECT_EQ(whole.at("payload_bytes").as_int64(), static_cast<std::int64_t>(wide.size()));
     EXPECT_THAT(text{ask("/job?name=shop&id=" + odd).at("payload").as_string()}, HasSubstr("\\xff"));
 }
 
@@ -432,6 +437,59 @@ TEST_F(dashboard_jobs, runs_one_that_failed_again) {
     EXPECT_EQ(again.status, 409) << "who saw it fail does not run it again when it has completed";
     EXPECT_THAT(again.body, HasSubstr("completed now"));
     EXPECT_EQ(eye.audit().size(), 1U);
+}
+
+TEST_F(dashboard_jobs, pauses_a_type_and_resumes_it_and_writes_down_who_did) {
+    jobs.schedule("mail", text{"one"});
+    start();
+    EXPECT_EQ(act_on_queue("pause").status, 403);
+    page.reset();
+    start({.allow_actions = true, .by = "tester"});
+    EXPECT_EQ(queue("mail").at("paused"), false);
+    EXPECT_THAT(act_on_queue("pause").body, HasSubstr("\"done\":true"));
+    EXPECT_TRUE(jobs.counts("mail").paused);
+    EXPECT_EQ(queue("mail").at("paused"), true) << "seen at once by who did it";
+    EXPECT_THAT(act_on_queue("pause").body, HasSubstr("\"done\":false"));
+    EXPECT_THAT(act_on_queue("resume").body, HasSubstr("\"done\":true"));
+    EXPECT_FALSE(jobs.counts("mail").paused);
+    auto const all = eye.audit();
+    ASSERT_EQ(all.size(), 3U);
+    std::map<text, text> outcomes;
+    for (auto const& one : all) outcomes[one.action] += one.outcome + ' ';
+    EXPECT_EQ(outcomes.at("pause-jobs"), "gone done ") << "the youngest first";
+    EXPECT_EQ(outcomes.at("resume-jobs"), "done ");
+    EXPECT_EQ(all[0].name, "shop");
+    EXPECT_EQ(all[0].hold, "mail");
+    EXPECT_EQ(all[0].reason, "a test");
+}
+
+TEST_F(dashboard_jobs, runs_all_that_failed_again_and_cancels_all_that_wait) {
+    std::vector<text> payloads;  // a worker of which all fail would slow down
+    for (int i = 0; i < 30; ++i) payloads.insert(payloads.end(), {"bad", "good"});
+    jobs.schedule_many<text>("mail", payloads, {.attempts = 1});
+    auto crew = work();
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").failed == 30; }));
+    crew.reset();
+    start({.allow_actions = true});
+    EXPECT_EQ(json::parse(act_on_queue("retry-all", "failed").body).at("count").to_number<int>(), 30);
+    EXPECT_EQ(queue("mail").at("waiting").to_number<int>(), 30);
+    EXPECT_EQ(json::parse(act_on_queue("cancel-all", "running").body).at("count").to_number<int>(), 0);
+    EXPECT_EQ(json::parse(act_on_queue("cancel-all", "waiting").body).at("count").to_number<int>(), 30);
+    EXPECT_EQ(queue("mail").at("cancelled").to_number<int>(), 30);
+    EXPECT_EQ(eye.audit().size(), 3U);
+    EXPECT_EQ(act_on_queue("cancel-all", "failed").status, 400);
+    EXPECT_EQ(act_on_queue("retry-all", "waiting").status, 400);
+    EXPECT_EQ(act_on_queue("retry-all").status, 400) << "which of them?";
+    EXPECT_EQ(post(port(), "/api/jobs/pause", R"({"name": "shop"})", csrf_line()).status, 400);
+    EXPECT_EQ(eye.audit().size(), 3U);
+}
+
+TEST_F(dashboard_jobs, tells_until_when_one_is_delayed) {
+    auto const id = jobs.schedule("mail", text{"one"}, {.delay = 1h}).id;
+    start();
+    auto const one = ask("/list?state=waiting&name=shop&type=mail").at("jobs").at(0);
+    EXPECT_GT(one.at("delayed_until_ms").as_int64(), one.at("created_ms").as_int64() + 3'500'000);
+    EXPECT_EQ(ask("/job?name=shop&id=" + id).at("delayed_until_ms"), one.at("delayed_until_ms"));
 }
 
 TEST_F(dashboard_jobs, leaves_alone_what_is_not_as_it_was_seen) {

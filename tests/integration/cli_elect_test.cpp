@@ -82,7 +82,7 @@ TEST_F(cli_elect, refuses_what_is_not_allowed) {
 
 TEST_F(cli_elect, shows_who_leads) {
     EXPECT_EQ(run({"leader", "name"}).code, 1);
-    EXPECT_EQ(run({"leader", "name", "--json"}).text, "null\n");
+    EXPECT_EQ(run({"leader", "name", "--json"}).text, "{\"error\":\"not_found\",\"message\":\"nobody leads name\"}\n");
     auto const leads = of.campaign();
     auto const seen = run({"leader", "name"});
     EXPECT_EQ(seen.code, 0);

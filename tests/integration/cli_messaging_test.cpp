@@ -81,9 +81,25 @@ TEST_F(cli_messaging, shows_and_revives_dead_letters) {
     mine.enqueue("bad");
     mine.dequeue().nack({}, "it does not work");
     EXPECT_THAT(run({"queue", "dead", "q"}).text, AllOf(HasSubstr("bad"), HasSubstr("it does not work")));
+    EXPECT_EQ(run({"queue", "dead", "--requeue", "all", "--older-than", "1h", "q"}).code, 1) << "it died just now";
+    EXPECT_EQ(run({"queue", "dead", "--requeue", "1-1", "--older-than", "1h", "q"}).code, 64) << "for all only";
     EXPECT_EQ(run({"queue", "dead", "--requeue", "all", "q"}).text, "1 requeued\n");
     EXPECT_EQ(run({"queue", "dead", "--drop", "all", "q"}).code, 1) << "none is left";
     EXPECT_EQ(run({"queue", "pop", "q"}).text, "bad\n");
+}
+
+TEST_F(cli_messaging, deliver_nothing_while_they_are_paused) {
+    queue<std::string> mine{by, "q"};
+    mine.enqueue("x");
+    EXPECT_THAT(run({"queue", "pause", "q"}).text, HasSubstr("q is paused: 1 ready"));
+    EXPECT_THAT(run({"queue", "pause", "q"}).text, HasSubstr("paused already"));
+    EXPECT_EQ(run({"queue", "pop", "-n", "q"}).code, 1);
+    EXPECT_THAT(run({"queue", "count", "q"}).text, HasSubstr("yes"));
+    EXPECT_EQ(boost::json::parse(run({"--json", "queue", "count", "q"}).text).at("paused"), true);
+    EXPECT_THAT(run({"ls", "q"}).text, HasSubstr("1 waiting, 0 held, paused"));
+    EXPECT_EQ(run({"queue", "resume", "q"}).code, 0);
+    EXPECT_EQ(run({"queue", "resume", "q"}).code, 1) << "it is not paused";
+    EXPECT_EQ(run({"queue", "pop", "-n", "q"}).text, "x\n");
 }
 
 TEST_F(cli_messaging, publishes_to_those_who_listen) {

@@ -43,6 +43,20 @@ TEST_F(cli_run, says_127_and_126_for_what_cannot_be_run) {
     EXPECT_THAT(without_shebang.text, HasSubstr("#!/bin/sh"));
 }
 
+TEST_F(cli_run, and_a_program_hold_one_lock_under_the_prefix_of_the_environment) {
+    child_options const shop{.environment = {{"LOCKSTEP_PREFIX", "shop"}}};
+    ::setenv("LOCKSTEP_PREFIX", "shop", 1);
+    client here{server.url()};
+    ::unsetenv("LOCKSTEP_PREFIX");
+    auto const held = mutex{here, "x"}.acquire();
+    EXPECT_EQ(run({"run", "-n", "x", "--", "true"}, shop).code, 1);
+    EXPECT_EQ(run({"run", "-n", "x", "--", "true"}).code, 0) << "under another prefix it is another lock";
+    EXPECT_EQ(run({"--prefix", "lockstep", "run", "-n", "x", "--", "true"}, shop).code, 0) << "an option wins";
+
+    client by_url{server.url() + "?prefix=shop"};
+    EXPECT_FALSE(mutex(by_url, "x").try_acquire()) << "so it is with a URL that has the prefix";
+}
+
 TEST_F(cli_run, passes_words_on_as_they_are_without_a_shell) {
     auto const seen = run({"run", "x", "--", "printf", "%s|\\n", "a b", "$HOME", "*", "", "--json", "ls", "--"});
     EXPECT_EQ(seen.text, "a b|\n$HOME|\n*|\n|\n--json|\nls|\n--|\n");
@@ -184,7 +198,7 @@ TEST_F(cli_run, refuses_what_it_does_not_understand) {
     EXPECT_THAT(refused({"run", "x", "true"}), HasSubstr("put -- before the command"));
     EXPECT_THAT(refused({"run", "x"}), HasSubstr("there is no command to run"));
     EXPECT_THAT(refused({"run", "x", "--"}), HasSubstr("there is no command to run"));
-    EXPECT_THAT(refused({"run", "-w", "soon", "x", "--", "true"}), HasSubstr("'soon' is no time"));
+    EXPECT_THAT(refused({"run", "-w", "soon", "x", "--", "true"}), HasSubstr("invalid duration 'soon'"));
     EXPECT_THAT(refused({"run", "-n", "-w", "1", "x", "--", "true"}), HasSubstr("--wait"));
     EXPECT_THAT(refused({"run", "--ttl", "1ms", "x", "--", "true"}), HasSubstr("ttl must be 10 ms"));
     EXPECT_THAT(refused({"run", "", "--", "true"}), HasSubstr("a name has 1 to 512 bytes"));

@@ -196,7 +196,45 @@ TEST_F(cli_worker, kills_its_commands_and_ends_at_a_second_signal) {
     EXPECT_TRUE(gone(pid));
     auto const said = working.read_line().value_or("");
     EXPECT_THAT(said, HasSubstr("1 commands were killed"));
-    EXPECT_THAT(said, HasSubstr("not told what became of " + id));
+    EXPECT_THAT(said, testing::Not(HasSubstr("not told")));
+    EXPECT_EQ(jobs.find(id)->state, job_state::waiting) << "it was given back";
+    EXPECT_TRUE(jobs.find(id)->failures.empty());
+}
+
+TEST_F(cli_worker, that_is_deployed_often_never_fails_a_long_job) {
+    auto const command = stubborn();
+    auto const id = jobs.schedule("job", text{}, {.attempts = 100}).id;
+    for (int deploy = 1; deploy <= 6; ++deploy) {
+        auto working = worker({"--exec", "job=" + command, "--stop-after", "1200ms", "--grace", "1s"});
+        auto const pid = pid_of("pid1");
+        ASSERT_GT(pid, 1) << "deploy " << deploy << ": given back, it is run at once, and as if for the first time";
+        working.kill(SIGTERM);
+        auto const end = working.wait();
+        ASSERT_TRUE(end);
+        EXPECT_EQ(end->code, 0);
+        EXPECT_TRUE(gone(pid));
+        EXPECT_TRUE(std::filesystem::exists(home.file("term"))) << "it was told to end before it was killed";
+        std::filesystem::remove(home.file("term"));
+        std::filesystem::remove(home.file("pid1"));
+        auto const is = jobs.find(id);
+        EXPECT_EQ(is->state, job_state::waiting);
+        EXPECT_TRUE(is->failures.empty());
+    }
+}
+
+TEST_F(cli_worker, lets_commands_finish_before_it_ends) {
+    auto const command = script("job.sh", "trap 'echo told; exit 1' TERM; echo > " + home.file("pid") + "\nwhile [ ! -e " + home.file("go") +
+                                              " ]; do sleep 0.02; done\necho done\n");
+    auto working = worker({"--exec", "job=" + command, "--stop-after", "1m"});
+    auto const id = jobs.schedule("job", text{}).id;
+    ASSERT_TRUE(eventually([&] { return std::filesystem::exists(home.file("pid")); }));
+    working.kill(SIGTERM);
+    EXPECT_FALSE(working.wait(100ms));
+    std::ofstream{home.file("go")} << "go";
+    auto const end = working.wait();
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->code, 0);
+    EXPECT_EQ(jobs.find(id)->result, "done");
 }
 
 TEST_F(cli_worker, ends_at_a_second_signal_while_the_server_hangs) {

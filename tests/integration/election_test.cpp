@@ -15,7 +15,9 @@ namespace lockstep::test {
 namespace {
 
 using testing::AllOf;
+using testing::Gt;
 using testing::HasSubstr;
+using testing::Le;
 
 class election_contract : public contract {
 protected:
@@ -263,14 +265,37 @@ TEST(election_options, are_refused_with_what_is_allowed) {
     auto const refusal = [&](election_options const& how) {
         return failure<invalid_argument_error>([&] { election(by, "scheduler", how); });
     };
-    EXPECT_THAT(refusal({.ttl = 5s}), AllOf(HasSubstr("scheduler"), HasSubstr("ttl > renew_deadline > retry_period"),
-                                            HasSubstr("5000 ms > 10000 ms > 2000 ms")));
-    EXPECT_THAT(refusal({.renew_deadline = 1s}), HasSubstr("15000 ms > 1000 ms > 2000 ms"));
+    EXPECT_THAT(refusal({.ttl = 5s, .renew_deadline = 10s}), AllOf(HasSubstr("scheduler"), HasSubstr("ttl > renew_deadline > retry_period"),
+                                                                   HasSubstr("5000 ms > 10000 ms > 666 ms")));
+    EXPECT_THAT(refusal({.renew_deadline = 1s, .retry_period = 2s}), HasSubstr("15000 ms > 1000 ms > 2000 ms"));
+    EXPECT_THAT(refusal({.ttl = 1min, .retry_period = 1min}), HasSubstr("60000 ms > 54000 ms > 60000 ms"));
     EXPECT_THAT(refusal({.retry_period = 0ms}), HasSubstr("retry_period"));
     EXPECT_THAT(refusal({.priority = -1}), HasSubstr("0 to 1000"));
     EXPECT_THAT(refusal({.id = "two\nlines"}), HasSubstr("control characters"));
     EXPECT_THAT(refusal({.healthy = [] { return true; }, .health_interval = 0ms}), HasSubstr("health_interval"));
     EXPECT_THAT(election(by, "scheduler").id(), HasSubstr(std::to_string(::getpid())));
+}
+
+TEST(election_options, that_are_left_out_follow_from_those_that_are_set) {
+    redis_server server;
+    client by{server.url()};
+    auto leads_for = [&, names = 0](election_options options) mutable {
+        options.id = "me";
+        auto const name = "scheduler-" + std::to_string(++names);  // the one before may not have been given back yet
+        election in{by, name, options};
+        auto const leads = in.try_campaign();
+        if (!leads) ADD_FAILURE() << "does not lead";
+        return leads ? leads->remaining() : 0ms;
+    };
+    auto const about = [](std::chrono::milliseconds time) { return AllOf(Gt(time - 2s), Le(time)); };
+    EXPECT_THAT(leads_for({}), about(10s));
+    EXPECT_THAT(leads_for({.ttl = 1min, .retry_period = 30s}), about(54s)) << "a minute, renewed every half of it: nine tenths of ttl, for clocks that differ";
+    EXPECT_THAT(leads_for({.ttl = 1min}), about(40s));
+    EXPECT_THAT(leads_for({.ttl = 5s}), about(3333ms));
+    EXPECT_THAT(leads_for({.renew_deadline = 30s}), about(30s));
+    EXPECT_THAT(leads_for({.renew_deadline = 3s}), about(3s));
+    EXPECT_THAT(leads_for({.retry_period = 30s}), about(60s));
+    EXPECT_THAT(leads_for({.ttl = 900ms, .min_replicas = 0}), AllOf(Gt(0ms), Le(600ms)));
 }
 
 }  // namespace

@@ -47,6 +47,14 @@ TEST_F(error_text, of_one_waiter_too_many_for_permits_has_their_name_and_the_lim
     EXPECT_THAT(text, AllOf(StartsWith("LOCKSTEP_WAITERS "), HasSubstr("semaphore 'licences'"), HasSubstr(": 1 (max_waiters)")));
 }
 
+TEST_F(error_text, of_what_was_not_obtained_in_time_has_its_kind) {
+    auto const held = mutex(a, "report").acquire();
+    static_cast<void>(b.command("PING"));  // connected, and a second is longer than any answer takes
+    EXPECT_EQ(failure<timeout_error>([&] { static_cast<void>(mutex(b, "report", {.wait_limit = 1s}).acquire()); }), "lock 'report' was not obtained within 1000 ms");
+    EXPECT_EQ(failure<timeout_error>([&] { static_cast<void>(mutex(b, "report", {.attempts = 1}).acquire()); }), "lock 'report' was not obtained in 1 attempts");
+    EXPECT_EQ(failure<timeout_error>([&] { event(b, "news", {.wait_limit = 1s}).wait(); }), "event 'news' was not set within 1000 ms");
+}
+
 TEST_F(error_text, of_more_permits_than_there_are_has_all_three) {
     auto licences = counting_semaphore::create(a, "licences", 3);
     auto const text = failure<invalid_argument_error>([&] { static_cast<void>(licences.acquire(4)); });

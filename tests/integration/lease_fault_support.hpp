@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -85,10 +87,9 @@ public:
     }
     /// How long the server will keep the hold or the offer that it has now; with several, the one that was first.
     std::chrono::milliseconds left() {
-        if (!held()) throw std::runtime_error{"nobody holds " + key_};
-        auto const time = server_.must({"TIME"}).elements;
-        return std::chrono::milliseconds{end() - std::stoll(time.at(0).text) * 1000 -
-                                         std::stoll(time.at(1).text) / 1000};
+        auto const rest = time_left();
+        if (!rest) throw std::runtime_error{key_ + " is not held"};
+        return *rest;
     }
     /// All of it, to show when a test fails.
     std::string text() {
@@ -98,7 +99,7 @@ public:
     }
     /// Nobody waits, and nothing is held but by the dead, until somebody looks.
     bool idle() {
-        return (is_lock() ? !held() || left() <= 0ms : pool_numbers(server_, key_).holders == 0) && waiting() == 0;
+        return (is_lock() ? time_left().value_or(0ms) <= 0ms : pool_numbers(server_, key_).holders == 0) && waiting() == 0;
     }
 
 private:
@@ -123,12 +124,26 @@ private:
         auto const found = field("o");
         return found == "*" ? field("p") : found;
     }
-    std::int64_t end() {
-        if (is_lock())
-            return field("o") == "*" ? std::stoll(field("e")) : std::stoll(field("f")) / 1000 + std::stoll(field("t"));
-        auto const hold = field("i" + field("o1"));
-        auto const written = word(4, hold);
-        return written.empty() ? std::stoll(word(3, hold)) / 1000 + std::stoll(word(2, hold)) : std::stoll(written);
+    /// Of one moment. Empty: it is not held.
+    std::optional<std::chrono::milliseconds> time_left() {
+        auto const all = fields();
+        std::map<std::string, std::string> const state{all.begin(), all.end()};
+        auto const text = [&](std::string const& name) {
+            auto const found = state.find(name);
+            return found == state.end() ? std::string{} : found->second;
+        };
+        std::int64_t end = 0;
+        if (is_lock()) {
+            if (text("o").empty()) return {};
+            end = text("o") == "*" ? std::stoll(text("e")) : std::stoll(text("f")) / 1000 + std::stoll(text("t"));
+        } else {
+            if (text("n").empty()) return {};
+            auto const hold = text("i" + text("o1"));
+            auto const written = word(4, hold);
+            end = written.empty() ? std::stoll(word(3, hold)) / 1000 + std::stoll(word(2, hold)) : std::stoll(written);
+        }
+        auto const time = server_.must({"TIME"}).elements;
+        return std::chrono::milliseconds{end - std::stoll(time.at(0).text) * 1000 - std::stoll(time.at(1).text) / 1000};
     }
 
     redis_server& server_;

@@ -29,9 +29,9 @@ protected:
 };
 
 TEST_F(beside_the_dead, a_reader_does_not_keep_the_dead_alive) {
-    holder_process dead{kind::reader, server.url(), 1'200ms};
+    holder_process dead{kind::reader, server.url(), 4s};
     auto const fence = dead.acquire();
-    holdable reader{kind::reader, by, "name", {.ttl = 300ms}};  // is renewed all the time
+    holdable reader{kind::reader, by, "name", {.ttl = 2s}};  // is renewed all the time
     holdable writer{kind::writer, other, "name"};
     auto alive = reader.acquire();
     EXPECT_GT(alive.fence(), fence);

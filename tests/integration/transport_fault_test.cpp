@@ -252,6 +252,7 @@ TYPED_TEST(transport_fault, ends_the_request_whose_reply_is_too_large) {
     }
     EXPECT_TRUE(eventually([&] { return right == 10; }));
     EXPECT_EQ(TypeParam::command(modest, "PING").text(), "PONG");
+    EXPECT_EQ(modest.statistics().connects, 1U) << "the replies were passed over, and the connection goes on";
 }
 
 // A request that makes the server hang up each time must not turn into a busy loop.

@@ -157,7 +157,7 @@ TEST_P(cron_contract, that_were_missed_are_made_up_for_as_their_policy_says) {
     EXPECT_EQ(count["late"], 4);
     auto const first = made().front();
     EXPECT_EQ(first.cron, "all") << "its priority is larger";
-    for (auto const& one : made()) EXPECT_EQ(one.attempts, one.cron == "once" ? 7 : 3);
+    for (auto const& one : made()) EXPECT_EQ(one.attempts, one.cron == "once" ? 7 : 20);
 }
 
 TEST_P(cron_contract, with_a_key_make_no_second_job_while_the_first_one_waits) {
@@ -176,7 +176,8 @@ TEST_P(cron_contract, with_a_key_make_no_second_job_while_the_first_one_waits) {
 TEST_P(cron_contract, of_which_one_at_a_time_is_run_skip_queue_or_replace) {
     std::pair<char const*, single_policy> const policies[] = {{"skip", single_policy::skip}, {"queue", single_policy::queue}, {"replace", single_policy::replace}};
     for (auto const& [id, policy] : policies) {
-        put(id, {.expression = half_past(), .missed = missed_runs::all, .job = {.single = id, .when_running = policy, .tags = "night"}});
+        auto const expression = half_past();
+        put(id, {.expression = expression, .missed = missed_runs::all, .job = {.single = id, .when_running = policy, .tags = "night"}});
         miss(id, 5h - 1s);
     }
     auto const worker = keeper();

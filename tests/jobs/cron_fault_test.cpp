@@ -1,10 +1,12 @@
 // Schedules of jobs under faults: leaders that are killed and paused, lost replies, clocks that are set.
 #include "jobs_support.hpp"
 
-#include <lockstep/election.hpp>
-
+#include "core/core.hpp"
+#include "jobs/cron_scheduler.hpp"
 #include "scripts/all.hpp"
 #include "support/clock_file.hpp"
+
+#include <lockstep/election.hpp>
 
 #include <gtest/gtest.h>
 
@@ -18,6 +20,14 @@ namespace {
 
 using text = std::string;
 using time = std::chrono::system_clock::time_point;
+
+/// Who fires the schedules of the jobs "name".
+struct scheduler_leader {
+    explicit scheduler_leader(client& by) : where(detail::make_scheduler_venue(detail::core_access::of(by), "name", 10s)) {}
+    std::optional<leader_info> leader() const { return sync_wait(where->leader()); }
+
+    std::shared_ptr<detail::venue> where;
+};
 
 class cron_faults : public testing::Test {
 protected:
@@ -57,7 +67,7 @@ TEST_F(slow_cron_faults, none_of_a_thousand_due_times_is_missed_or_doubled_thoug
     std::vector<child_process> runners;
     for (int i = 0; i < 3; ++i) runners.push_back(runner(takeover));
     put_every_second(100);
-    election who{near, "jobs:name"};
+    scheduler_leader who{near};
     for (int round = 0; round < 12; ++round) {
         std::vector<child_process>::iterator leader;
         ASSERT_TRUE(eventually([&] {
@@ -184,7 +194,7 @@ TEST_F(cron_faults, a_clock_that_is_set_back_and_forth_fires_each_due_time_once_
     job_worker second{near, "name", {.cron_takeover = 500ms}};
     second.start();
     EXPECT_FALSE(eventually([&] { return jobs.counts("mail").ever_added > count + 3; }, 300ms)) << "that hour was fired already";
-    election who{near, "jobs:name"};
+    scheduler_leader who{near};
     ASSERT_TRUE(eventually([&] {
         auto const leads = who.leader();
         return leads && leads->pid == ::getpid();
@@ -206,7 +216,7 @@ TEST_F(cron_faults, another_worker_goes_on_at_once_when_the_one_that_fires_sched
     put_every_second(1);
     auto first = std::make_unique<job_worker>(near, "name", job_worker_options{.cron_takeover = 1h});
     first->start();
-    election who{near, "jobs:name"};
+    scheduler_leader who{near};
     ASSERT_TRUE(eventually([&] { return who.leader().has_value(); }));
     job_worker second{far, "name", {.cron_takeover = 1h}};
     second.start();
@@ -222,7 +232,7 @@ TEST_F(cron_faults, who_fires_schedules_goes_on_leading) {
     put_every_second(1);
     job_worker worker{near, "name"};
     worker.start();
-    election who{near, "jobs:name"};
+    scheduler_leader who{near};
     ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= 1; }));
     auto const before = who.leader();
     ASSERT_TRUE(before);
@@ -254,12 +264,85 @@ TEST_F(cron_faults, nobody_stands_for_election_while_there_is_no_schedule) {
     worker.handle<text>("mail", [](text const&) {});
     worker.start();
     ASSERT_TRUE(jobs.wait(jobs.schedule("mail", text{"x"}).id, 10s));
-    election who{near, "jobs:name"};
+    scheduler_leader who{near};
     EXPECT_FALSE(who.leader());
     jobs.cron("nightly", "mail", text{"x"}, {.expression = "@daily"});
     EXPECT_TRUE(eventually([&] { return who.leader().has_value(); })) << "it was told";
     jobs.drop_cron("nightly");
     EXPECT_TRUE(eventually([&] { return !who.leader(); }));
+}
+
+TEST_F(cron_faults, an_election_of_the_users_is_never_in_the_way_of_schedules) {
+    std::vector<election> elections;
+    for (text const name : {"jobs:name", "name", "name:scheduler", "scheduler"}) elections.emplace_back(far, name);
+    std::vector<leadership> led;
+    for (auto& one : elections) led.push_back(one.campaign());
+    put_every_second(1);
+    job_worker worker{near, "name"};
+    worker.start();
+    EXPECT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= 2; }));
+}
+
+TEST_F(cron_faults, schedules_of_two_long_names_that_begin_alike_are_fired_both) {
+    for (char const last : {'1', '2'}) {
+        auto const name = text(511, 'n') + last;
+        job_client long_named{near, name};
+        long_named.cron("every", "mail", text{"x"}, {.expression = "* * * * * *"});
+    }
+    client others[]{client{server.url()}, client{server.url()}};
+    job_worker first{others[0], text(511, 'n') + '1'};
+    job_worker second{others[1], text(511, 'n') + '2'};
+    first.start();
+    second.start();
+    for (char const last : {'1', '2'}) {
+        EXPECT_TRUE(eventually([&] { return job_client(near, text(511, 'n') + last).counts("mail").ever_added >= 1; })) << last;
+    }
+}
+
+// Without time zones, as on a machine that has no tzdata.
+class cron_zones : public cron_faults {
+protected:
+    void SetUp() override {
+        ASSERT_EQ(poor.read_line(), "ready");
+        put_every_second(1);
+        ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= 1; })) << "it leads";
+    }
+    time put_far() { return jobs.cron("far", "mail", text{"x"}, {.expression = "* * * * * *", .zone = "Europe/Berlin", .missed = missed_runs::all, .late = 1min}); }
+
+    scheduler_leader who{near};
+    child_process poor{{"/usr/bin/env", "TZDIR=/nowhere", program_path("job_runner"), server.url(), "name", "1000", "fire"}};
+};
+
+TEST_F(cron_zones, that_a_leader_does_not_know_are_left_to_a_worker_that_does) {
+    auto rich = runner(1'000);
+    ASSERT_TRUE(eventually([&] {
+        auto const is = who.leader();
+        return is && is->candidates >= 1 && is->pid == poor.pid();
+    }));
+    auto const due = put_far();
+    EXPECT_TRUE(eventually([&] { return fired()["far"].size() >= 2; }));
+    EXPECT_EQ(who.leader()->pid, rich.pid());
+    rich.close_input();
+    EXPECT_TRUE(rich.wait());
+    drop_all();
+    auto const found = fired();
+    EXPECT_EQ(*found.at("far").begin(), due) << "the due time that the first one saw is not lost";
+    expect_no_gap(found);
+}
+
+TEST_F(cron_zones, that_nobody_knows_do_not_keep_other_schedules_from_being_fired) {
+    auto const due = put_far();
+    auto const count = jobs.counts("mail").ever_added;
+    ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_added >= count + 4; }, 20s));
+    for (auto const& one : jobs.crons()) {
+        if (one.id == "far") {
+            EXPECT_EQ(*one.next, due);
+        }
+    }
+    drop_all();
+    auto const found = fired();
+    EXPECT_FALSE(found.contains("far"));
+    expect_no_gap(found);
 }
 
 TEST_F(cron_faults, due_times_are_those_of_the_servers_clock) {

@@ -259,7 +259,7 @@ TEST_F(job_faults, jobs_are_handled_at_least_once_by_processes_of_which_some_are
 }
 
 TEST_F(job_faults, nothing_is_left_of_jobs_that_are_not_to_be_remembered) {
-    job_worker worker{near, "name", {.concurrency = 20, .keep_completed = 0}};
+    job_worker worker{near, "name", {.concurrency = 20, .completed_retention = 0ms}};
     worker.handle<text>("mail", [](text const& what) -> task<text> { co_return what; });
     worker.start();
     std::vector<text> const many(640, "x");
@@ -276,7 +276,7 @@ TEST_F(job_faults, what_is_not_to_be_remembered_is_told_to_who_waits_for_it) {
     auto const job = jobs.schedule("mail", text{"x"});
     begun waiting{jobs.async_wait(job.id, 30s)};
     ASSERT_TRUE(eventually([&] { return server.must({"HEXISTS", key("waiters"), job.id.substr(job.id.find('/') + 1)}).integer == 1; }));
-    job_worker worker{near, "name", {.keep_completed = 0}};
+    job_worker worker{near, "name", {.completed_retention = 0ms}};
     worker.handle<text>("mail", [](text const& what) -> task<text> { co_return what; });
     worker.start();
     EXPECT_EQ(waiting.get()->result, "x");

@@ -291,7 +291,7 @@ TEST_F(flow_faults, results_are_kept_for_children_though_few_are_to_be_remembere
     flow.add("last", "mail", text{"last"});
     for (int i = 0; i < 640; ++i) flow.add(std::to_string(i), "mail", std::to_string(i)).after("last", std::to_string(i));
     auto const ids = jobs.add_flow(flow);
-    job_worker worker{near, "name", {.concurrency = 20, .keep_completed = 0}};
+    job_worker worker{near, "name", {.concurrency = 20, .completed_retention = 0ms}};
     worker.handle<text>("mail", [](job_context& job, text const& what) -> task<text> {
         std::size_t known = 0;
         for (auto const& one : job.parents()) {
@@ -304,6 +304,7 @@ TEST_F(flow_faults, results_are_kept_for_children_though_few_are_to_be_remembere
     worker.start();
     ASSERT_EQ(jobs.wait(ids.at("last"), 30s)->result, "640");
     auto const links = mail_key + ":links";
+    server.must({"DEL", mail_key + ":awaited"});  // as a minute after a caller waited
     EXPECT_TRUE(eventually([&] {  // when more of them come some are forgotten
         auto const before = jobs.counts("mail").ever_completed;
         jobs.schedule_many<text>("mail", std::vector<text>(64, "x"));

@@ -115,7 +115,7 @@ TEST_P(job_hand, that_is_large_leaves_no_more_behind_than_is_to_be_kept) {
     std::vector<text> const many(5'000, "x");
     for (int i = 0; i != 4; ++i) jobs.schedule_many<text>("mail", many);
     diary seen;
-    job_worker worker{near, "name", {.concurrency = 250, .keep_completed = 0}};
+    job_worker worker{near, "name", {.concurrency = 250, .completed_retention = 0ms}};
     handle(worker, seen);
     worker.start();
     ASSERT_TRUE(eventually([&] { return jobs.counts("mail").ever_completed == 20'000; }, 60s));

@@ -38,7 +38,7 @@ TEST_P(job_shards_contract, have_jobs_that_one_worker_runs) {
     worker.start();
     ASSERT_TRUE(jobs.of("customer").wait(mine.id, 20s));
     ASSERT_TRUE(eventually([&] { return counts(jobs).completed == 51; }));
-    worker.stop();
+    EXPECT_TRUE(worker.stop(20s));
     EXPECT_EQ(worker.completed(), 51);
     auto const all = seen.all();
     EXPECT_EQ((std::set<text>{all.begin(), all.end()}.size()), 51);

@@ -241,7 +241,8 @@ TEST_P(job_single_contract, that_are_cancelled_run_again_and_cancelled_while_the
 }
 
 TEST_P(job_single_contract, of_a_bad_kind_are_refused) {
-    EXPECT_THROW(schedule("1", single_policy::queue, {.single = text(513, 'x')}), invalid_argument_error);
+    text const long_one(513, 'x');
+    EXPECT_THROW(schedule("1", single_policy::queue, {.single = long_one}), invalid_argument_error);
     EXPECT_THROW(schedule("1", single_policy::queue, {.key = "k"}), invalid_argument_error);
     EXPECT_EQ(jobs.counts("mail").ever_added, 0);
 }

@@ -74,6 +74,11 @@ inline int blocked_at(redis_server& server) {
     return std::stoi(text.substr(text.find(field) + field.size()));
 }
 
+/// A consumer waits for entries, and for word of what is given back: nothing is on its way to it.
+inline bool is_at_rest(redis_server& server) {
+    return blocked_at(server) == 1 && !server.must({"PUBSUB", "CHANNELS", "*:returned:*"}).elements.empty();
+}
+
 /// One client at the server, one behind a proxy, and what the handlers of their consumers did.
 class consumer_faults : public testing::Test {
 protected:

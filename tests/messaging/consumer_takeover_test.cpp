@@ -71,8 +71,8 @@ TEST_F(consumer_faults, a_delivery_after_a_restart_counts_once_however_often_it_
     auto const id = here.add_value(std::string{"x"});
     ASSERT_EQ(here.read_group("g", "fixed").size(), 1U);
     for (int i = 0; i < 2; ++i) {
-        auto const said = server.must({"EVAL", std::string{scripts::stream_take.text}, "2", stream_key, stream_key + ":taken:g", "g", "fixed", id, "2"});
-        EXPECT_EQ(said.elements.at(1).integer, 2);
+        auto const said = server.must({"EVAL", std::string{scripts::stream_take.text}, "2", stream_key, stream_key + ":taken:g", "g", "fixed", "1000", "1000", id, "2"});
+        EXPECT_EQ(said.elements.at(2).integer, 2);
         EXPECT_EQ(here.pending_entries("g").at(0).deliveries, 2);
     }
     consumer one{near, "name", noting(), {.group = "g", .name = "fixed", .idle_limit = 1h}};
@@ -86,7 +86,7 @@ TEST_F(consumer_faults, what_was_taken_over_and_not_heard_of_counts_when_it_begi
     for (auto const* const value : {"first", "second", "third"}) here.add_value(std::string{value});
     ASSERT_EQ(here.read_group("g", "dead").size(), 3U);
     auto const taken = stream_key + ":taken:g";
-    server.must({"EVAL", std::string{scripts::stream_recover.text}, "2", stream_key, taken, "g", "fixed", "0", "0-0", "100"});
+    server.must({"EVAL", std::string{scripts::stream_recover.text}, "3", stream_key, taken, stream_key + ":returned:g", "g", "fixed", "0", "0-0", "100", "1000", "1000", "0"});
     EXPECT_EQ(here.pending_entries("g").at(2).deliveries, 1);
     hold = true;
     consumer one{near, "name", noting(), {.group = "g", .name = "fixed", .idle_limit = 1h}};
@@ -105,7 +105,9 @@ TEST_F(consumer_faults, what_was_taken_over_and_is_gone_leaves_nothing) {
     auto const id = here.add_value(std::string{"x"});
     ASSERT_EQ(here.read_group("g", "dead").size(), 1U);
     auto const taken = stream_key + ":taken:g";
-    auto const recover = [&] { server.must({"EVAL", std::string{scripts::stream_recover.text}, "2", stream_key, taken, "g", "another", "0", "0-0", "100"}); };
+    auto const recover = [&] {
+        server.must({"EVAL", std::string{scripts::stream_recover.text}, "3", stream_key, taken, stream_key + ":returned:g", "g", "another", "0", "0-0", "100", "1000", "1000", "0"});
+    };
     recover();
     EXPECT_GT(server.must({"PTTL", taken}).integer, 0);
     here.acknowledge("g", {id});
@@ -197,6 +199,28 @@ TEST_F(consumer_faults, what_was_taken_over_while_the_server_goes_away_begins_la
     EXPECT_GE(done.times("second"), 1);
     EXPECT_GE(deliveries, 2);
     EXPECT_EQ(here.dead_letters().length(), 0);
+}
+
+// It had asked for as many before it took over others.
+TEST_F(consumer_faults, what_is_read_beyond_max_pending_is_given_back_uncounted) {
+    here.create_group("g");
+    for (int i = 0; i < 5; ++i) here.add_value(std::to_string(i));
+    ASSERT_EQ(here.read_group("g", "dead").size(), 5U);
+    hold = true;
+    consumer one{near, "name", noting(), {.group = "g", .concurrency = 5, .batch = 5, .max_pending = 5, .idle_limit = 1s}};
+    ASSERT_TRUE(eventually([&] { return one.statistics().running == 5 && blocked_at(server) == 1; }));
+    here.add_all({{{"data", "5"}}, {{"data", "6"}}, {{"data", "7"}}});
+    ASSERT_TRUE(eventually([&] { return one.statistics().received == 8; }));
+    EXPECT_EQ(one.statistics().waiting + one.statistics().running, 5U);
+    std::atomic<int> done_by_other{0};
+    consumer const other{near, "name", [&](delivery const& what) {
+        EXPECT_EQ(what.deliveries, 1);
+        ++done_by_other;
+    }, {.group = "g", .idle_limit = 1h}};
+    EXPECT_TRUE(eventually([&] { return done_by_other == 3; }));
+    hold = false;
+    EXPECT_TRUE(all_is_acknowledged());
+    EXPECT_EQ(done.different(), 5U);
 }
 
 TEST_F(consumer_faults, what_others_took_over_makes_room_at_once) {

@@ -3,6 +3,7 @@
 #include "support/failures.hpp"
 
 #include <lockstep/idempotency.hpp>
+#include <lockstep/later.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -171,6 +172,83 @@ TEST_P(consumer_contract, waits_for_somebody_else_who_does_it_and_never_gives_th
     EXPECT_EQ(done.times("1"), 1);
 }
 
+TEST_P(consumer_contract, delivers_again_what_is_postponed_and_counts_neither_a_failure_nor_a_delivery) {
+    std::vector<std::int64_t> deliveries;
+    std::vector<std::int64_t> times;
+    auto const work = [&](delivery const& what) {
+        deliveries.push_back(what.deliveries);
+        times.push_back(now_ms());
+        if (deliveries.size() < 4) throw later{200ms};
+        done.note(what.as<std::string>());
+    };
+    auto one = begin(a, work, {.idle_limit = 1h, .max_deliveries = 2});
+    add(0, 1);
+    ASSERT_TRUE(eventually([&] { return done.times("0") == 1; }));
+    EXPECT_TRUE(all_is_acknowledged());
+    EXPECT_THAT(deliveries, ElementsAre(1, 1, 1, 1));
+    for (std::size_t i = 1; i < times.size(); ++i) EXPECT_GE(times[i] - times[i - 1], 190);
+    EXPECT_EQ(one.statistics().failed, 0U);
+    EXPECT_EQ(one.statistics().postponed, 3U);
+    EXPECT_EQ(of_a.dead_letters().length(), 0);
+}
+
+TEST_P(consumer_contract, leaves_to_others_what_it_postponed_when_it_is_gone) {
+    {
+        auto one = begin(a, [](delivery const&) { throw later{300ms}; }, {.idle_limit = 1h});
+        add(0, 1);
+        ASSERT_TRUE(eventually([&] { return one.statistics().returned == 1; }));
+        stop(a, one);
+    }
+    auto other = begin(b, {.idle_limit = 1h, .max_deliveries = 1});
+    ASSERT_TRUE(eventually([&] { return done.times("0") == 1; })) << "it looks when it begins, and then when something is due";
+    EXPECT_TRUE(all_is_acknowledged());
+}
+
+TEST_P(consumer_contract, gives_back_at_once_what_it_can_not_do_within_the_limit_of_a_stop) {
+    std::atomic<bool> gone{false};
+    std::atomic<int> begun_here{0};
+    std::atomic<bool> is_asked{false};
+    auto const halting = [&](delivery const& what) {
+        ++begun_here;
+        EXPECT_TRUE(eventually([&] { return what.stop.stop_requested(); }));
+        is_asked = true;
+        EXPECT_TRUE(eventually([&] { return gone.load(); }, 20s));
+        throw std::runtime_error{"too late"};
+    };
+    // On threads in both forms: a handler that blocks there.
+    consumer one{a, "name", delivery_handler{halting}, {.group = "g", .concurrency = 2, .idle_limit = 1h}};
+    ASSERT_TRUE(eventually([&] { return blocked_at(server) == 1; }));
+    add(0, 5);
+    ASSERT_TRUE(eventually([&] { return begun_here == 2; }));
+    auto other = begin(b, [this](delivery const& what) {
+        EXPECT_EQ(what.deliveries, 1);
+        done.note(what.as<std::string>());
+    }, {.idle_limit = 1h, .max_deliveries = 1});
+    auto const in_time = run(a, [&] { return one.stop(100ms); }, [&] { return one.async_stop(100ms); });
+    EXPECT_FALSE(in_time);
+    EXPECT_TRUE(is_asked);
+    EXPECT_TRUE(eventually([&] { return done.different() == 5; })) << done.different();
+    EXPECT_TRUE(all_is_acknowledged());
+    gone = true;
+    one.stop();
+    EXPECT_EQ(of_a.dead_letters().length(), 0);
+    EXPECT_EQ(done.order().size(), 5U);
+}
+
+TEST_P(consumer_contract, stops_within_a_limit_when_its_handlers_end_as_they_are_asked_to) {
+    std::atomic<int> begun_here{0};
+    auto const obedient = [&](delivery const& what) {
+        ++begun_here;
+        EXPECT_TRUE(eventually([&] { return what.stop.stop_requested(); }));
+    };
+    consumer one{a, "name", delivery_handler{obedient}, {.group = "g"}};
+    add(0, 1);
+    ASSERT_TRUE(eventually([&] { return begun_here == 1; }));
+    EXPECT_TRUE(run(a, [&] { return one.stop(20s); }, [&] { return one.async_stop(20s); }));
+    EXPECT_EQ(pending_at(server), 0);
+    EXPECT_EQ(consumers_at(server), 0U);
+}
+
 TEST_P(consumer_contract, stops_when_all_that_it_has_is_done_and_leaves_the_group) {
     auto one = begin(a);
     add(0, 50);
@@ -254,6 +332,7 @@ TEST_P(consumer_contract, refuses_what_makes_no_sense) {
     EXPECT_THAT(refused({.group = "g", .start = "now"}), HasSubstr("start"));
     EXPECT_THAT(refused({.group = "g", .concurrency = 0}), HasSubstr("concurrency"));
     EXPECT_THAT(refused({.group = "g", .batch = 0}), HasSubstr("batch"));
+    EXPECT_THAT(refused({.group = "g", .concurrency = 5, .max_pending = 4}), HasSubstr("max_pending"));
     EXPECT_THAT(refused({.group = "g", .idle_limit = 1ms}), HasSubstr("idle_limit"));
     EXPECT_THAT(refused({.group = "g", .retry_min = 10s, .retry_max = 1s}), HasSubstr("retry_min"));
     EXPECT_THAT(failure<invalid_argument_error>([&] { consumer(a, "", [](delivery const&) {}, {.group = "g"}); }), HasSubstr("name"));
@@ -327,12 +406,30 @@ TEST(consumer_threads, an_idle_one_costs_the_server_nothing) {
     consumer one{by, "name", [](delivery const&) {}, {.group = "g", .idle_limit = 1h}};
     ASSERT_TRUE(eventually([&] { return blocked_at(server) == 1; }));
     ASSERT_TRUE(eventually([&] { return calls_of(server, "zadd") == 1; })) << "its stream is listed, once";
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "hrandfield") == 1; })) << "it looked once for what others left";
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "xinfo|consumers") == 1; })) << "and for what is to be forgotten";
     auto const scripts = calls_of(server, "evalsha") + calls_of(server, "eval");
     auto const reads = calls_of(server, "xreadgroup");
     auto const until = now_ms() + 2'000;
     EXPECT_TRUE(eventually([&] { return now_ms() > until; }));
     EXPECT_EQ(calls_of(server, "evalsha") + calls_of(server, "eval"), scripts);
     EXPECT_EQ(calls_of(server, "xreadgroup"), reads);
+}
+
+TEST(consumer_threads, looks_now_and_then_however_often_it_is_told_that_something_was_given_back) {
+    redis_server server;
+    client by{server.url()};
+    consumer one{by, "name", [](delivery const&) {}, {.group = "g", .idle_limit = 1h}};
+    auto const looks = [&] { return calls_of(server, "hrandfield"); };
+    ASSERT_TRUE(eventually([&] { return blocked_at(server) == 1 && looks() > 0; }));
+    auto const before = looks();
+    auto const begun_at = now_ms();
+    EXPECT_TRUE(eventually([&] {
+        server.must({"PUBLISH", stream_key + ":returned:g", "0"});
+        return now_ms() > begun_at + 1'000;
+    }));
+    EXPECT_GT(looks() - before, 3);
+    EXPECT_LE(looks() - before, (now_ms() - begun_at) / 30 + 2);
 }
 
 TEST(consumer_threads, stops_within_its_limit_although_the_server_is_gone) {

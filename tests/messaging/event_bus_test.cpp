@@ -7,6 +7,7 @@
 #include "support/eventually.hpp"
 #include "support/failures.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/log_lines.hpp"
 #include "support/redis_server.hpp"
 
 #include <gmock/gmock.h>
@@ -123,12 +124,15 @@ TEST_P(event_bus_contract, ends_with_its_scope) {
 }
 
 TEST_P(event_bus_contract, a_message_of_another_type_is_counted_and_the_next_one_comes) {
+    log_lines log;
     auto const ear = subscribe<int>(a, of_a, "x", [&](int what) { heard.add(std::to_string(what)); });
     publish(b, of_b, "x", std::string{"no number"});
     publish(b, of_b, "x", 7);
     ASSERT_TRUE(eventually([&] { return ear.counters().delivered == 1; }));
     EXPECT_EQ(ear.counters().failed, 1U);
     EXPECT_THAT(heard.all(), ElementsAre("7"));
+    EXPECT_EQ(log.count("could not be read"), 1U) << log.text();
+    EXPECT_EQ(log.count("threw"), 0U) << "the handler was not even called";
 }
 
 TEST_P(event_bus_contract, refuses_bad_names_and_options) {

@@ -4,6 +4,8 @@
 #include "messaging/queue_wire.hpp"
 #include "scripts/all.hpp"
 
+#include <lockstep/consumer.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,7 +140,7 @@ TEST_F(queue_care, dead_letters_that_are_put_back_twice_are_put_back_once) {
 }
 
 task<void> fail_always(std::string) {
-    throw std::runtime_error("no");
+    throw reject("no");  // one that throws something else would slow the worker down
     co_return;
 }
 
@@ -173,9 +175,9 @@ TEST_F(queue_care, who_had_an_item_before_it_died_can_say_nothing_of_it_when_it_
 
 // A call brings 4,000 items at most: who does not wait for room is not in one while more than that wait for it.
 TEST_F(queue_care, who_does_not_wait_for_room_does_not_wait_behind_thousands_who_do) {
-    texts bounded{near, "name", {.max_length = 1}};
-    bounded.enqueue("x");
+    texts bounded{near, "name", {.max_length = 5000}};
     std::vector<std::string> const many(5000, "y");
+    bounded.enqueue_many(many);
     begun waits{bounded.async_enqueue_many(many)};
     ASSERT_TRUE(eventually([&] { return waiting(server, "room") == "1"; }));
     begun tries{bounded.async_try_enqueue("z")};
@@ -210,9 +212,9 @@ TEST_F(queue_care, a_word_that_is_not_known_changes_nothing) {
     auto const tokens = server.must({"ZRANGE", queue_key + ":held", "0", "-1"}).elements;
     ASSERT_EQ(tokens.size(), 3U);
     auto const rules = detail::write_rules({}, false, "lockstep:{name}:wake:");
-    for (std::string const word : {"later -2", "later", "extend", "unused 5", "done", "retry 5", "fail", "nothing 1", ""}) {
+    for (std::string const word : {"later -2", "later", "extend", "unused 5", "done", "retry 5", "fail 5", "postpone", "nothing 1", ""}) {
         auto const said = server.command({"EVAL", std::string{scripts::queue_pull.text}, "3", queue_key, queue_key + ":absent", queue_key + ":call:test", rules, "1",
-                                          "99999999999999", "0", "", "1", tokens[0].text, tokens[1].text, "unused", "why", tokens[2].text, word, "why"});
+                                          "99999999999999", "0 0 1000000 1000000", "", "1", tokens[0].text, tokens[1].text, "unused", "why", tokens[2].text, word, "why"});
         EXPECT_THAT(said.text, testing::StartsWith("LOCKSTEP_ARGUMENT")) << word;
     }
     EXPECT_EQ(here.counts().held, 3);

@@ -61,6 +61,20 @@ TEST_F(queue_worker_ends, whoever_stops_coroutines_hears_of_it_although_the_clie
     close_while_stopping(std::move(worker), [&] { other.enqueue("y"); });
 }
 
+TEST_F(queue_worker_ends, what_a_coroutine_did_counts_although_it_ended_on_another_thread_after_its_client_was_closed) {
+    texts other{b, "other"};
+    auto worker = names.consume({}, [&](std::string const&) -> task<void> {
+        at_work = true;
+        auto taking = other.async_dequeue();
+        co_await std::move(taking);  // and goes on on the other client's thread
+    });
+    names.enqueue("x");
+    ASSERT_TRUE(eventually([&] { return at_work.load(); }));
+    a->close();
+    other.enqueue("y");
+    EXPECT_TRUE(eventually([&] { return worker.done() == 1; }));
+}
+
 // It can't wait there for threads that need this one.
 TEST_F(queue_worker_ends, on_the_thread_of_the_clients_executor_without_waiting_for_it) {
     executor_thread home;

@@ -52,8 +52,8 @@ inline job_worker_options job_worker_options_of(std::chrono::milliseconds lease)
     return {.concurrency = 4,
             .lease = lease,
             .max_crashes = 1'000'000,
-            .keep_completed = 1'000'000,
-            .keep_failed = 1'000'000,
+            .completed_retention = std::chrono::hours{24},
+            .keep_completed = 0,
             .cron_takeover = std::chrono::milliseconds{1'000}};
 }
 

@@ -84,6 +84,18 @@ TEST(locate, fills_in_the_defaults) {
     EXPECT_EQ(where.command_timeout, client_options{}.command_timeout);
 }
 
+// The command always read it: a lock of `lockstep run` and one of a program under the same name must be one lock.
+TEST(locate, takes_the_prefix_from_the_option_then_the_url_then_lockstep_prefix) {
+    auto const set = variables({{"LOCKSTEP_PREFIX", "of-the-variable"}});
+    EXPECT_EQ(locate({}, set).prefix, "of-the-variable");
+    EXPECT_EQ(locate({.url = "redis://h"}, set).prefix, "of-the-variable");
+    EXPECT_EQ(locate({.url = "redis://h?prefix=of-the-url"}, set).prefix, "of-the-url");
+    EXPECT_EQ(locate({.url = "redis://h?prefix=of-the-url", .prefix = "of-the-option"}, set).prefix, "of-the-option");
+    EXPECT_EQ(locate({.prefix = "lockstep"}, set).prefix, "lockstep") << "an option that was set wins, even if it says what the default would";
+    EXPECT_EQ(locate({}, variables({{"LOCKSTEP_PREFIX", ""}})).prefix, "lockstep") << "an empty variable is one that is not set";
+    EXPECT_NE(refusal([] { locate({}, variables({{"LOCKSTEP_PREFIX", "{x}"}})); }).find("braces"), std::string::npos);
+}
+
 TEST(locate, replaces_a_password_by_a_file_and_the_other_way_round) {
     auto where = locate({.url = "redis://u:p@h", .password_file = "/f"}, none);
     EXPECT_EQ(where.password + where.password_file, "/f");

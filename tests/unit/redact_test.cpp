@@ -29,6 +29,15 @@ TEST(redact_url, hides_passwords_and_keeps_the_user) {
     EXPECT_EQ(redact_url("redis://h?password_file=/x"), "redis://h?password_file=***");
 }
 
+TEST(redact_url, keeps_a_place_that_lacks_its_scheme_but_no_word_that_may_be_a_password) {
+    for (auto const* const place : {"127.0.0.1:7399", "cache.example:6379", "localhost", "localhost/2", "[::1]:6379", "10.0.0.1", "a:1,b:2", "/run/redis/redis.sock"}) {
+        EXPECT_EQ(redact_url(place), place);
+    }
+    for (auto const* const text : {"hunter2", "my.password", "user:hunter2", "user:secret@host:6379", "host:99999", "7399", "a:1,hunter2", "/x9+ab", "/hush", "localhost?password=x", "localhost/hush"}) {
+        EXPECT_EQ(redact_url(text), "***") << text;
+    }
+}
+
 TEST(redact_url, hides_more_when_in_doubt) {
     EXPECT_EQ(redact_url("redis://secret@h"), "redis://***@h");
     EXPECT_EQ(redact_url("redis://secret:@h"), "redis://***@h");

@@ -372,12 +372,14 @@ TEST_F(request_queue_test, fails_the_one_whose_reply_can_not_be_read) {
     for (auto const& one : all) queue.push(*one);
     send_all();
     all[0].reset();
-    queue.fail_first(errc::protocol, "too large");
+    EXPECT_TRUE(queue.fail_first(errc::protocol, "too large"));
     EXPECT_FALSE(all[1]->failed) << "it is the abandoned one's";
-    EXPECT_TRUE(answer_text("0"));
-    queue.fail_first(errc::protocol, "too large");
+    EXPECT_TRUE(queue.fail_first(errc::protocol, "too large"));
     EXPECT_EQ(all[1]->failed, errc::protocol);
     EXPECT_FALSE(all[2]->failed);
+    EXPECT_TRUE(answer_text("2"));
+    EXPECT_THAT(all[2]->heard, ElementsAre("2")) << "its own, as the replies before it are accounted for";
+    EXPECT_FALSE(queue.fail_first(errc::protocol, "too large")) << "nobody asked for it";
 }
 
 TEST_F(request_queue_test, keeps_what_belongs_to_the_connection_when_the_rest_is_taken) {

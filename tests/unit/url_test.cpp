@@ -106,7 +106,8 @@ TEST(url, reads_every_query_key) {
 
 TEST(url, says_what_is_wrong_and_what_is_allowed) {
     expect_refusal("", "redis://, rediss://, unix://");
-    expect_refusal("host:6379", "redis+cluster://");
+    expect_refusal("host", "redis+cluster://");
+    expect_refusal("host", "as in redis://host:6379");
     expect_refusal("http://h", "rediss+sentinel://");
     expect_refusal("redis://", "host is missing");
     expect_refusal("redis://:6379", "host:port");
@@ -137,6 +138,15 @@ TEST(url, says_what_is_wrong_and_what_is_allowed) {
     expect_refusal("redis://u:p#@h", "%23");
     expect_refusal("redis://u:p@h?password_file=/x", "give one");
     expect_refusal("redis://u%0a:p@h", "control characters");
+}
+
+TEST(url, asks_whether_another_was_meant_where_the_scheme_is_missing) {
+    expect_refusal("127.0.0.1:7399", "127.0.0.1:7399 has no scheme; did you mean redis://127.0.0.1:7399?");
+    expect_refusal("localhost", "did you mean redis://localhost?");
+    expect_refusal("[::1]:6379/2", "did you mean redis://[::1]:6379/2?");
+    expect_refusal("a:1,b:2", "did you mean redis+cluster://a:1,b:2?");
+    expect_refusal("/run/redis.sock", "did you mean unix:///run/redis.sock?");
+    for (auto const* const text : {"hunter2", "user:hunter2", "user:hunter2@host:1"}) EXPECT_EQ(refusal(text).find("hunter2"), std::string::npos) << text;
 }
 
 TEST(url, refuses_unknown_and_misplaced_query_keys) {

@@ -26,7 +26,7 @@ _lockstep() {
         --timeout -c --permits -E --conflict-exit-code --ttl --at-least --max-hold --kill-after --keep --count --by -p --parties --idle --sort
         --listen --port --token-file --allow-host
         --most --hold --reason --every --within --slow --id --priority --delay --key --tag --tags --requeue --drop --version --fence
-        --type --state --from --attempts --zone --missed --late --exec --concurrency --lease --grace
+        --type --state --older-than --from --attempts --zone --missed --late --exec --concurrency --lease --grace --stop-after
         --limit --per --algorithm --burst --cost --expected --order --ties --period --skip --previous --retention '
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do

@@ -41,12 +41,16 @@ public:
     task<batch_info> async_find_batch(std::string_view id);
     task<std::optional<batch_info>> async_wait_batch(std::string_view id, std::chrono::steady_clock::time_point until);
     task<bool> async_change(std::string_view what, std::string_view id, std::chrono::milliseconds delay, std::int32_t priority);
+    /// What `retry_all` and `cancel_all` do; how many were changed.
+    task<std::int64_t> async_change_all(std::string_view what, job_filter const& which, std::chrono::milliseconds delay, std::int32_t priority);
     task<std::optional<job_info>> async_find(std::string_view id);
     task<std::vector<job_info>> async_list(std::string_view type, job_state state, std::size_t from, std::size_t most);
+    task<std::vector<job_info>> async_delayed(std::string_view type, std::size_t from, std::size_t most);
     task<std::vector<job_info>> async_tagged(std::string_view type, std::string_view tag, std::size_t from, std::size_t most);
     task<flow_info> async_flow_of(std::string_view id, std::size_t most);
     task<std::vector<std::string>> async_types();
     task<job_counts> async_counts(std::string_view type);
+    task<bool> async_pause(std::string_view type, bool pauses);
     /// Nothing: it has not ended by then.
     task<std::optional<job_outcome>> async_wait(std::string_view id, std::chrono::steady_clock::time_point until);
     task<subscription> async_observe(std::string_view type, std::function<void(job_event const&)> handler);
@@ -97,8 +101,11 @@ public:
     void request_stop() noexcept;
     void stop(std::stop_token token);
     task<void> async_stop();
+    bool stop_within(std::chrono::milliseconds limit, std::stop_token token);
+    task<bool> async_stop_within(std::chrono::milliseconds limit);
     std::uint64_t completed() const noexcept;
     std::uint64_t failed() const noexcept;
+    std::size_t stuck() const noexcept;
 
 private:
     std::shared_ptr<job_crew> crew_;

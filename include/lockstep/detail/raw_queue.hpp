@@ -53,6 +53,12 @@ public:
     /// Without waiting for the answer; an error goes to `failed`, which may be empty.
     void ack_soon(std::function<void(std::exception_ptr)> failed) noexcept;
     void nack_soon(std::chrono::milliseconds delay, std::string reason) noexcept;
+    /// It is dead, for this reason.
+    void reject_soon(std::string reason) noexcept;
+    /// Somebody gets it again after the delay, and this delivery does not count.
+    void postpone_soon(std::chrono::milliseconds delay) noexcept;
+    /// Trips its stop token.
+    void ask_to_stop() noexcept;
 
 private:
     held_item& it() const;
@@ -65,6 +71,7 @@ struct raw_letter {
     std::string item;
     std::string bytes;
     std::string reason;
+    std::size_t size = 0;
     std::int32_t deliveries = 0;
     std::chrono::system_clock::time_point died{};
 };
@@ -81,18 +88,19 @@ public:
     raw_queue(client& by, std::string_view name, queue_options const& options, lane_options const& lane = {});
 
     using until = std::chrono::steady_clock::time_point;
-    /// Nothing: there is no room, and `waits` is false. What has no room comes back at the end of the list as ids without text.
-    task<std::vector<enqueued>> async_enqueue(std::vector<std::string> what, enqueue_options const& how, bool waits, std::string_view lane = {});
+    /// Waits for room until then; `until::min()`: not at all. What has none comes back at the end of the list as ids without text.
+    task<std::vector<enqueued>> async_enqueue(std::vector<std::string> what, enqueue_options const& how, until time, std::string_view lane = {});
     /// Nothing: none came by then. `until::min()`: only what is there now.
     task<std::optional<raw_item>> async_dequeue(until time);
     task<queue_counts> async_counts() const;
     /// Of a work-stealing queue: lanes that are not empty, the longest first.
     task<std::vector<std::pair<std::string, std::int64_t>>> async_lanes() const;
     task<std::int64_t> async_purge();
-    task<std::vector<raw_letter>> async_dead(std::size_t most) const;
-    /// One letter by its id, or all of them when there is none.
-    task<std::int64_t> async_requeue(std::string_view id);
-    task<std::int64_t> async_drop(std::string_view id);
+    task<bool> async_pause(bool pauses);
+    task<std::vector<raw_letter>> async_dead(std::size_t most, std::string_view after) const;
+    /// One letter by its id, or when there is none all that died so long ago.
+    task<std::int64_t> async_requeue(std::string_view id, std::chrono::milliseconds older_than);
+    task<std::int64_t> async_drop(std::string_view id, std::chrono::milliseconds older_than);
 
     void require_blocking() const;
     std::string const& name() const noexcept;
@@ -117,7 +125,9 @@ public:
 
     void request_stop() noexcept;
     void stop(std::stop_token token);
+    bool stop(std::chrono::milliseconds limit, std::stop_token token);
     task<void> async_stop();
+    task<bool> async_stop_within(std::chrono::milliseconds limit);
     std::uint64_t done() const noexcept;
     std::uint64_t failed() const noexcept;
 

@@ -52,7 +52,8 @@ local function enter(desk, priority, window, options, name, payload)
         table.insert(desk.ranked, order_of(id) .. ' ' .. entry)
     end
     table.insert(desk.records, id)
-    table.insert(desk.records, string.format('w 0 %.0f %d %s ', desk.now, #name, window) .. options .. '\n' .. name .. payload)
+    local rank = priority == '0' and '\n' or '\t\t\t' .. priority .. '\n'
+    table.insert(desk.records, string.format('w 0 %.0f %d %s ', desk.now, #name, window) .. options .. rank .. name .. payload)
     table.insert(desk.news, 'added ' .. id)
     return id
 end

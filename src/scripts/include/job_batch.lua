@@ -15,6 +15,7 @@ local function add_plain(type, place, text)
     renew(one.q, one.state, one.now)
     local id, options, at = string.format('%.0f-1', one.state[2]), string.match(text, '^([^\n]*\n)()')
     call('ZADD', base .. ':types', 0, type)
+    if priority ~= '0' then options = string.sub(options, 1, -2) .. '\t\t\t' .. priority .. '\n' end
     local record = string.format('w 0 %.0f 0 0 ', one.now) .. options .. string.sub(text, at)
     call('HSET', one.q .. ':records', id, record)
     tag_all(one.q, {id, record})
@@ -46,8 +47,10 @@ end
 local function commit_batches()
     for batch, counts in pairs(batches) do
         local at = base .. ':batch:' .. batch
-        for what, n in pairs(counts) do call('HINCRBY', at, what, n) end
-        judge_batch(at)
+        if counts.added or call('EXISTS', at) == 1 then  -- a batch that is forgotten stays so, though a job of it is requeued
+            for what, n in pairs(counts) do call('HINCRBY', at, what, n) end
+            judge_batch(at)
+        end
     end
     batches = {}
 end

@@ -1,12 +1,13 @@
 -- Jobs that come into the queue of their type. Needs job_rules and queue_once.
 local records, has_tags, plain_head = {}, false, 'w 0 ' .. now_text .. ' 0 0 '
 
-local function entered(id, payload, name, window)
+local function entered(id, payload, name, window, priority)
     local n = #records
-    if name == '' then
+    if name == '' and (priority or '0') == '0' then
         records[n + 1], records[n + 2] = id, plain_head .. payload
     else
         local options, at = string.match(payload, '^([^\n]*\n)()')
+        if priority ~= '0' then options = string.sub(options, 1, -2) .. '\t\t\t' .. priority .. '\n' end
         records[n + 1], records[n + 2] = id, 'w 0 ' .. now_text .. ' ' .. #name .. ' ' .. window .. ' ' .. options .. name .. string.sub(payload, at)
     end
     has_tags = has_tags or string.byte(payload) ~= 10

@@ -1,89 +1,75 @@
--- What is remembered of jobs that ended. Needs job_rules.
+-- How long jobs that ended are remembered, in each type. Needs job_erase. Fields of stats:
+--   keep   '<number that completed> <their age, ms> <number that failed or were cancelled> <their age, ms>' at most, number 0: any; as a worker with settings
+--          of its own gave them last, - where none did
+--   scan   '<n> <time, ms>': the first n that completed cannot be forgotten yet, and are looked at again after this time
+--   dropped_completed, dropped_failed   how many were forgotten younger than that, because there were too many
+-- Those that ended within the last minute are never too many: a caller may be about to ask for their results.
+local a_minute, default_limits, dropped = 60000, {10000, 86400000, 0, 1209600000}, {completed = 0, failed = 0}
 
--- They have no tags any more.
-local function untag(gone)
-    local empty = {}
-    for i, text in ipairs(call('HMGET', part('records'), unpack(gone))) do
-        for tag in string.gmatch(text and string.match(text, '^%a [%d. e+-]*tags=(%S+)') or '', '[^,]+') do
-            call('ZREM', part('tag:' .. tag), gone[i])
-            if call('EXISTS', part('tag:' .. tag)) == 0 then empty[#empty + 1] = tag end
-        end
+-- The limits that count now. keep: those that this worker gives.
+local function limits_of(queue, keep)
+    local stored = call('HGET', queue .. ':stats', 'keep')
+    local four, limits, texts = '^(%S+) (%S+) (%S+) (%S+)$', {}, {}
+    local own, known = {string.match(keep or '', four)}, {string.match(stored or '', four)}
+    for i = 1, 4 do
+        texts[i] = own[i] ~= '-' and own[i] or known[i] or '-'
+        limits[i] = tonumber(texts[i]) or default_limits[i]
     end
-    if #empty > 0 then call('ZREM', part('tags'), unpack(empty)) end
+    local text = table.concat(texts, ' ')
+    if text ~= (stored or '- - - -') then call('HSET', queue .. ':stats', 'keep', text) end
+    return limits
 end
 
--- What is kept of them besides their place among those that ended, and links.
-function erase(gone)
-    local has_more = call('EXISTS', part('tags'), part('results'), part('trail'), part('progress')) > 0
-    if has_more and call('EXISTS', part('tags')) == 1 then untag(gone) end
-    in_chunks('HDEL', part('records'), gone)
-    for _, name in ipairs(has_more and {'results', 'trail', 'progress'} or {}) do in_chunks('HDEL', part(name), gone) end
-end
-
--- Of jobs that are to be forgotten, those that may be: the results of the others are wanted by children that have not completed. These
--- are put behind the rest.
-local function keep_awaited(state, gone)
-    local links, base, kept, free, fields, dropped, when = part('links'), string.match(key, '^(.*:q:)'), {}, {}, {}, {}, string.format('%.0f', now)
-    local awaited = {}  -- by the names of the children, which brothers share
-    local function is_awaited(names)
-        local all = {}
-        for type, id in string.gmatch(names, '([^/ ]+)/(%S+)') do all[#all + 1] = {base .. type, id} end
-        for i = #all, 1, -1 do
-            local q, id = all[i][1], all[i][2]
-            if call('HEXISTS', q .. ':records', id) == 1 and not call('ZSCORE', q .. ':completed', id) then return true end
+-- Forgets some in this state. True: there may be more.
+local function trim(queue, now, state, most, age, at_once)
+    local set, first, rests, scan = queue .. ':' .. state, 0, 0, nil
+    if age < a_minute and call('EXISTS', queue .. ':awaited') == 1 then age = a_minute end
+    local has_links = call('EXISTS', queue .. ':links') == 1
+    if has_links and state == 'completed' then
+        scan = call('HGET', queue .. ':stats', 'scan')
+        first, rests = string.match(scan or '0 0', '^(%d+) (%d+)$')
+        if now < rests + 0 then return true end
+        at_once = math.min(at_once, 300)
+    end
+    local found, extra = call('ZRANGE', set, first, first + at_once - 1, 'WITHSCORES'), most > 0 and call('ZCARD', set) - most or 0
+    local gone, is_old, early = {}, {}, 0
+    for i = 1, #found, 2 do
+        local n, ended = #gone + 1, found[i + 1] + 0
+        is_old[n] = ended <= now - age
+        if not (is_old[n] or (n <= extra and ended <= now - a_minute)) then break end
+        gone[n] = found[i]
+    end
+    local count, is_more = #gone, #gone == at_once
+    if has_links then
+        local free = unlink(queue, state, gone, is_old)
+        if state == 'completed' then
+            local from = first + 0
+            first = is_more and from + count - #free or 0
+            local text = string.format('%d %.0f', first, not is_more and #free < count and now + 200 or 0)
+            if text ~= (scan or '0 0') then call('HSET', queue .. ':stats', 'scan', text) end
+            is_more = is_more or (from > 0 and #free > 0)  -- those in front may be old by now
         end
-        return false
+        local free_ids, free_old = {}, {}
+        for n, i in ipairs(free) do free_ids[n], free_old[n] = gone[i], is_old[i] end
+        gone, is_old = free_ids, free_old
     end
-    for i, id in ipairs(gone) do fields[i] = 'k' .. id end
-    local children = call('HMGET', links, unpack(fields))
-    for i, id in ipairs(gone) do
-        local names = state == 'completed' and children[i]
-        if names and awaited[names] == nil then awaited[names] = is_awaited(names) end
-        if names and awaited[names] then
-            kept[#kept + 1], kept[#kept + 2] = when, id
-        else
-            local n = #dropped
-            free[#free + 1] = id
-            dropped[n + 1], dropped[n + 2], dropped[n + 3], dropped[n + 4] = 'k' .. id, 'o' .. id, 's' .. id, 'b' .. id
-        end
+    if #gone == 0 then return is_more end
+    for n = 1, #gone do
+        if not is_old[n] then early = early + 1 end
     end
-    in_chunks('ZADD', part(state), kept)
-    in_chunks('HDEL', links, dropped)
-    if has_heirs and call('EXISTS', links) == 0 then call('HDEL', key, 'h') end
-    return free
-end
-
--- Forgets some of what ended long ago, or before so many others. False: there are no more, or some cannot be forgotten yet. These are looked at again,
--- so it is not worth going on.
-local function trim_some(state, most, age, at_once)
-    local set = part(state)
-    local gone = call('ZRANGE', set, '-inf', now - age, 'BYSCORE', 'LIMIT', 0, at_once)
-    if #gone == 0 then
-        local extra = call('ZCARD', set) - most
-        if extra > 0 then gone = call('ZRANGE', set, 0, math.min(extra, at_once) - 1) end
+    if early > 0 then
+        local which = state == 'completed' and state or 'failed'
+        call('HINCRBY', queue .. ':stats', 'dropped_' .. which, early)
+        dropped[which] = dropped[which] + early
     end
-    local count = #gone
-    if count > 0 and call('EXISTS', part('links')) == 1 then gone = keep_awaited(state, gone) end
-    if 4 * #gone < count then
-        call('HSET', key, 'g', string.format('%.0f', now + 200))
-        save(key, was)
-    elseif state == 'completed' and has[5] then
-        call('HDEL', key, 'g')
-    end
-    if #gone == 0 then return false end
     call('ZREM', set, unpack(gone))
-    erase(gone)
-    return #gone == count and count == at_once
-end
-local function trim(state, most, age, at_once)
-    local left = math.min(5, math.ceil(1500 / at_once))
-    while left > 0 and trim_some(state, most, age, at_once) do left = left - 1 end
+    erase(queue, gone)
+    return is_more
 end
 
-function forget_old(keep, at_once)
-    local completed, age, failed, failed_age = string.match(keep, '^(%d+) (%d+) (%d+) (%d+)$')
-    local rests_until = tonumber(has[5] or 0)
-    if now >= rests_until then trim('completed', completed, age, rests_until > 0 and 1500 or at_once) end  -- after a rest it makes up for it
-    trim('failed', failed, failed_age, at_once)
-    trim('cancelled', failed, failed_age, at_once)
+function forget(queue, now, at_once, keep)
+    local limits = limits_of(queue, keep)
+    local is_more = trim(queue, now, 'completed', limits[1], limits[2], at_once)
+    is_more = trim(queue, now, 'failed', limits[3], limits[4], at_once) or is_more
+    return trim(queue, now, 'cancelled', limits[3], limits[4], at_once) or is_more
 end

@@ -1,5 +1,5 @@
 -- What a worker says of its job. Needs job_work and queue_return.
-local takes_ms = {later = true, extend = true, unused = false, retry = true, done = false, fail = false}
+local takes_ms = {later = true, extend = true, unused = false, retry = true, postpone = true, done = false, fail = false}
 local function judged(token, entry, deliveries, what, span, why)
     local id = id_of(token)
     if what == 'done' then
@@ -7,8 +7,19 @@ local function judged(token, entry, deliveries, what, span, why)
         end_job('completed', id, why)
     elseif what == 'fail' then
         die(entry, deliveries, why)
+    elseif what == 'postpone' then
+        if is_stopping(id) then return true end
+        set_checkpoint(entry, deliveries)
+        news[#news + 1] = 'postponed ' .. id
+        if span == '0' then
+            ready_again(entry, deliveries - 1, front)
+        else
+            local _, _, more, at = open(entry)
+            call('ZADD', later, now + span, id .. ' ' .. deliveries - 1 .. more .. '\n' .. string.sub(entry, at))
+        end
     elseif what == 'retry' then
         if is_stopping(id) then return true end
+        set_checkpoint(entry, deliveries)
         local _, _, more, at, _, _, size = open(entry)
         local generation, failures = attempt_of(entry)
         local again = id .. ' ' .. deliveries .. more .. '\n' .. string.sub(entry, at, at + size - 1) .. generation .. ' ' .. failures + 1

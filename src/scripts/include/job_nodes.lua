@@ -1,6 +1,6 @@
 -- Jobs that have parents, as links say. Needs job_sides.
 local function read_node(text, one, id)
-    local state, pending, bad, policy, when, priority, single = string.match(text, '^(%S) (%d+) (%d+) (%S) (%S+) (%S+) (%S)$')
+    local state, pending, bad, policy, when, priority, single = string.match(text, '^(%S) (%-?%d+) (%-?%d+) (%S) (%S+) (%S+) (%S)$')
     return {side = one, id = id, state = state, pending = pending + 0, bad = bad + 0, policy = policy, when = when, priority = priority, single = single}
 end
 

@@ -1,13 +1,15 @@
 -- What a job is besides an item of the queue of its type. Needs call and key, which is the hash of that queue.
---   records    hash: id -> '<state> <generation> <created_ms> <size of its key> <its window, ms> <options>[\t<parents>]\n<its key><payload>'; w: to be run,
+--   records    hash: id -> '<state> <generation> <created_ms> <size of its key> <its window, ms> <options>[\t<parents>\t<s: it is single>\t<priority>]\n<its key><payload>'; w: to be run,
 --              x: cancelled
 --   running    hash: id -> '<delivery> <since_ms> <worker>'; counts while that delivery is held
 --   completed, failed, cancelled   sorted sets: ids by the time, ms, when they ended
 --   results    hash: id -> what it returned    progress  hash: id -> how far it is
 --   trail      hash: id -> '<ms> <delivery> <worker>\t<reason>\n' for each attempt that failed
+--   checkpoints  hash: id -> number of the last delivery that did not end with its lease, or told of progress
 --   links, blocked   jobs that wait for others: job_sides.lua      tags, tag:<tag>   job_tags.lua
 --   events     channel: '<what> <id>[ <id>]...' in each line
---   stats      hash: what -> how many           waiters   hash: id -> 1, somebody waits for its end
+--   stats      hash: what -> how many           waiters   hash: id -> 1, a caller waits for its end
+--   awaited    string: within the last minute a job ended for whose end a caller waited
 -- An entry in the queue has '<generation> <failures>' as its payload, and counts if the record has that generation and is to be run. Deliveries of
 -- generation g are numbered from g * 1,000,000 on (g up to 2,000, then again), so that no two have the same token.
 -- Scripts of jobs touch more keys than they are given. While a slot of a cluster moves, a call with one that is not at this node ends the script, in the middle

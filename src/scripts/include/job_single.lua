@@ -1,8 +1,8 @@
--- Jobs of which only one of a name, of a type, waits to be run or runs. Needs job_sides; job_links defines leave.
+-- Jobs of which only one of a name, of a type, waits to be run or runs. Needs job_sides and job_withdraw; job_links defines leave.
 --   links, s<id>  '<rule> <when> <priority> <name>'; rule where there is one already: k (left out), q (waits until it has ended), r (takes its place)
 --          z<id>  '<generation> <name>': it was told to stop, and is held until its worker says that it has, or its lease ends
 --   singles       hash of a type: name -> id of the one that may be run
---   line:<name>   sorted set of a type: ids of those that wait for that one, in order
+--   line:<name>   sorted set of a type: ids of those that wait for that one, in order     aside:<id>  many of these whose place that one took: job_todo.lua
 local leave
 
 local function single_of(one, id)
@@ -19,12 +19,15 @@ end
 local function pass_on(one, id, name)
     local singles, line = one.q .. ':singles', one.q .. ':line:' .. name
     if call('HGET', singles, name) ~= id then return end
-    local following = call('ZPOPMIN', line)[1]
+    local following, when, priority, _
+    repeat
+        following = call('ZPOPMIN', line)[1]
+        if following then _, when, priority = single_of(one, following) end
+    until when or not following
     if not following then
         call('HDEL', singles, name)
         return
     end
-    local _, when, priority = single_of(one, following)
     call('HSET', singles, name, following)
     one.blocked[following] = false
     enter_again(one, following, when, priority)
@@ -47,6 +50,8 @@ end
 -- It is cancelled, because this one takes its place.
 local function displace(one, id, name, by)
     local text = call('HGET', one.q .. ':records', id)
+    one.blocked[id] = false
+    if not text then return end
     call('HSET', one.q .. ':records', id, 'x' .. string.sub(text, 2))
     local token = token_of(one, id)
     if token then
@@ -54,7 +59,6 @@ local function displace(one, id, name, by)
         redis.pcall(publish, one.q .. ':control', token)
     end
     call('HDEL', one.q .. ':running', id)
-    one.blocked[id] = false
     close(one, id, 'cancelled', one.type .. '/' .. by .. ' took its place')
     leave(one, id, 'cancelled')
 end
@@ -65,14 +69,21 @@ local function find_turn(one, id, rule, when, priority, name)
     local first = call('HGET', singles, name)
     if first and rule == 'k' then return first end
     if first and first ~= id and rule == 'r' then
-        local others = call('ZRANGE', line, 0, -1)
-        call('DEL', line)
-        for _, other in ipairs(others) do
-            if other ~= id then displace(one, other, name, id) end
+        call('ZREM', line, id)
+        local others = call('ZCARD', line)
+        if others > 50 then
+            call('RENAME', line, one.q .. ':aside:' .. id)
+            call('RPUSH', todo, 'l ' .. one.type .. ' ' .. id .. '\n' .. name)
+        elseif others > 0 then
+            others = call('ZRANGE', line, 0, -1)
+            call('DEL', line)
+            for _, other in ipairs(others) do displace(one, other, name, id) end
         end
         if call('HEXISTS', one.links, 'z' .. first) == 0 then
             if not token_of(one, first) then
                 call('HDEL', singles, name)
+                local text = call('HGET', one.q .. ':records', first)
+                if one.entered[first] then one.entered[first], one.has_dropped = 'dropped', true elseif text then withdraw(one.q, first, text) end
                 displace(one, first, name, id)
                 first = nil
             else

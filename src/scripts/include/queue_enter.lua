@@ -29,7 +29,7 @@ for i = 1, count do
             plain[#plain + 1] = id .. ' 0\n' .. entered(id, payload, '', 0)
         else
             if name ~= '' then id, keys[name] = id .. 'd', id .. 'd' end
-            payload = entered(id, payload, name, window)
+            payload = entered(id, payload, name, window, priority)
             local entry = id .. ' 0 ' .. priority .. ' ' .. window .. ' ' .. #name .. '\n' .. name .. payload
             if delay + 0 > 0 then
                 earliest = math.min(earliest, now + delay)

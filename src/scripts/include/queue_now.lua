@@ -1,2 +1,3 @@
 -- The queue's own time for who only looks. Needs server_time, queue_state and key.
-now = own_time(opened(call('HGET', key, 'v')), now)
+local was = opened(call('HGET', key, 'v'))
+now = own_time(was, now)

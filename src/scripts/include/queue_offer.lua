@@ -3,7 +3,7 @@
 -- or nothing; its id; and message, what is shown of it.
 -- Not while the hash has to be renewed: touch() does that, and so does who begins to wait.
 local to, is_taken = nil, false
-if offer and not is_stale and #message <= 4096 and lease > 0 and most_deliveries > 1 and call('EXISTS', ready, ranked) == 0 then
+if offer and not is_stale and not is_paused(was) and #message <= 4096 and lease > 0 and most_deliveries > 1 and call('EXISTS', ready, ranked) == 0 then
     -- What comes back, or is due, is before it, and who takes finds that. What ends may have been done long ago.
     if was[5] <= now and was[5] > 0 then was[5] = next_time(held, key .. ':later') end
     local first = was[5] > now and call('ZPOPMIN', waiting) or {}

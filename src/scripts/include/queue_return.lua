@@ -1,4 +1,4 @@
--- Items that come back or go for good. Needs queue_rules, queue_entry, queue_keys, queue_dead or job_work, now, and the keys as locals: ready, ranked, later, dedup, recent, dead.
+-- Items that come back or go for good. Needs queue_rules, read_within, queue_entry, queue_keys, queue_dead or job_work, now, and the keys as locals: ready, ranked, later, dedup, recent, dead.
 local front, back, by_priority, soonest, forgot = {}, {}, 0, 1e15, false  -- soonest: when the first of what is put off here, or leased, will be ready
 
 -- Nobody needs its key any more, but for the window after it.
@@ -52,11 +52,13 @@ local function settle(held, items)
     local first = call('ZRANGE', held, 0, 0, 'WITHSCORES')[2]
     if first and first + 0 <= now then
         local tokens = call('ZRANGE', held, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
-        local entries = call('HMGET', items, unpack(tokens))
+        local entries = read_within(#tokens, 1, function(from, n) return call('HMGET', items, unpack(tokens, from + 1, from + n)) end)
+        for i = #tokens, #entries + 1, -1 do tokens[i] = nil end  -- the others come next time
         for i, token in ipairs(tokens) do
             local deliveries = tonumber(string.match(token, '%d+$'))
-            if entries[i] and is_exhausted(entries[i], deliveries) then
-                die(entries[i], deliveries, 'its lease ended ' .. deliveries .. ' times')
+            local crashes = entries[i] and is_exhausted(entries[i], deliveries)
+            if crashes then
+                die(entries[i], deliveries, 'its lease ended ' .. crashes .. ' times')
             elseif entries[i] then
                 ready_again(entries[i], deliveries, front)
             end
@@ -67,7 +69,7 @@ local function settle(held, items)
     end
     local due = call('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
     if due and due + 0 <= now then
-        local entries = call('ZRANGE', later, '-inf', now, 'BYSCORE', 'LIMIT', 0, 200)
+        local entries = read_within(200, 1, function(from, n) return call('ZRANGE', later, '-inf', now, 'BYSCORE', 'LIMIT', from, n) end)
         for _, entry in ipairs(entries) do
             local _, deliveries = open(entry)
             ready_again(entry, deliveries, back)

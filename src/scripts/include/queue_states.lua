@@ -5,9 +5,4 @@ local function state_at(queue)
     return states[queue]
 end
 
-local function renew(queue, state, now)
-    local kept = math.max(2 * retention, 300000)
-    state[1], state[3] = format, now + kept
-    save(queue, state)
-    call('PEXPIRE', queue, kept)
-end
+local function renew(queue, state, now) keep_hash(queue, state, now, math.max(2 * retention, 300000)) end

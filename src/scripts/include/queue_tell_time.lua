@@ -2,7 +2,7 @@
 -- in front of them whom nobody hears are gone, and forgotten; only then, for nobody at all may hear while a slot of a cluster moves.
 -- Needs queue_rules and now.
 local function tell_time(waiting, when)
-    if was[4] > now and was[4] <= when then return end
+    if is_paused(was) or (was[4] > now and was[4] <= when) then return end
     local heard, deaf, gone = 0, {}, 0
     for _, name in ipairs(call('ZRANGE', waiting, 0, 31)) do
         if redis.pcall(publish, channel .. name, string.format('d%.0f', when - now)) == 0 then

@@ -3,10 +3,8 @@ local function remember(text) call('SET', memory, text, 'PX', '120000') end
 
 local function touch(is_changed)
     if is_stale then
-        was[1], was[3] = format, now + kept
-        save(key, was)
-        call('PEXPIRE', key, kept)
-    elseif is_changed then
+        keep_hash(key, was, now, kept)
+    elseif is_changed or was.settings then
         save(key, was)
     end
 end

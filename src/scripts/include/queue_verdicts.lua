@@ -1,4 +1,4 @@
--- What became of items that are held. Needs queue_return, queue_dead or job_judge, and as locals held and items.
+-- What became of items that are held. Needs queue_return, queue_dead and queue_judge or job_judge, and as locals held and items.
 --   ARGV[6]  how many are done    ARGV[7..]  their tokens; then for each other one its token, what, and why:
 --   what     'later <ms>' (again, after that), 'unused' (nobody saw it), 'extend <ms>' (its lease)
 -- lost: the numbers of those that this caller does not hold any more, from 1 on.

@@ -1,4 +1,4 @@
--- The state of the queue before this call, in was. Needs queue_state, key, and besides: which other fields are to be read, of f, k, h, g in this order, or
+-- The state of the queue before this call, in was. Needs queue_state, key, and besides: which other fields are to be read, of f, k, h, o, in the order in which they are named, or
 -- nothing; they are has[2], has[3]...
 local has = besides and call('HMGET', key, 'v', unpack(besides)) or {}
 local was = opened(besides and has[1] or not besides and call('HGET', key, 'v'))

@@ -1,7 +1,7 @@
 -- What survey reads of things that nobody holds: {format, how many clients wait for it, how much is in it (of a counter its number, as text: Lua's
 -- have 53 bits), how much of that is at work, 0, 0},
--- then of a queue how much of it is delayed, and of a queue or a stream its dead letters, and of a stream for each group its name, consumers,
--- pending entries and lag (-1: not known). Needs call, now and most.
+-- then of a queue how much of it is delayed, its dead letters, 0, and 1 if it is paused, else 0; of a stream its dead letters, and for each group its name,
+-- consumers, pending entries and lag (-1: not known). Needs call, now and most.
 local plain = {map = 'HLEN', board = 'ZCARD', stream = 'XLEN'}  -- these have no field that names their format
 
 local function read_groups(key, found)
@@ -31,10 +31,11 @@ local function read_thing(key, kind, word)
         local found = {word, 0, size, 0, 0, 0}
         return word == 'stream' and read_groups(key, found) or found
     end
-    if opened(kind)[1] == format then
+    local queue = opened(kind)
+    if queue[1] == format then
         local ready = word == 'stealing' and in_lanes(key) or call('LLEN', key .. ':ready') + call('ZCARD', key .. ':ranked')
         local later, held, dead = call('ZCARD', key .. ':later'), call('ZCARD', key .. ':held'), call('XLEN', key .. ':dead')
-        return {word, call('ZCARD', key .. ':waiting'), ready + later, held, 0, 0, later, dead}
+        return {word, call('ZCARD', key .. ':waiting'), ready + later, held, 0, 0, later, dead, 0, is_paused(queue) and 1 or 0}
     end
     if kind == 'value 1' then
         local ends = call('HGET', key, 'e')

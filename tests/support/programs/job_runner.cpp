@@ -1,6 +1,7 @@
 // A worker of jobs of the type "mail" in a process of its own.
 //   job_runner <url> <name> <lease ms> <mode>
 //     hang  says "begun <payload> <delivery>" and hangs
+//     progress   tells of progress, says that, and hangs
 //     say   says that, waits for a line of its input, and returns its payload and its delivery as the result
 //     run   says that, and returns
 //     return, retry, reject   one at a time: says that, waits for a line of its input, and returns, throws or rejects; until it is killed
@@ -71,12 +72,13 @@ int main(int count, char** arguments) try {
             client.command("RPUSH", "log", "end " + who);
             return what;
         }
+        if (mode == "progress") job.progress("so far");
         auto const text = what + ' ' + std::to_string(job.deliveries());
         {
             std::lock_guard const guard{mutex};
             std::cout << "begun " << text << std::endl;
         }
-        if (mode == "hang") std::this_thread::sleep_for(std::chrono::hours{1});
+        if (mode == "hang" || mode == "progress") std::this_thread::sleep_for(std::chrono::hours{1});
         std::string line;
         if (mode == "say" || is_slow) std::getline(std::cin, line);
         if (mode == "retry") throw std::runtime_error("it does not want to");

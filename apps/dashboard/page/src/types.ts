@@ -28,6 +28,7 @@ export interface Thing extends Named {
   delayed?: number;
   dead?: number;
   blocked?: number;
+  paused?: boolean; // a queue, or a type of jobs
   type?: string; // of jobs
   groups?: Group[]; // of a stream; channels of a bus
 }

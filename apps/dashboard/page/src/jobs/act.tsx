@@ -1,9 +1,11 @@
-// Running a job again, or cancelling it: only after showing which it is and what that means.
+// Running a job again, or cancelling it, or all of a queue, which can be paused, too: only after showing which it is and what that means.
 import { useState } from 'preact/hooks';
 import { Name } from '../parts/basic';
 import { Dialog } from '../parts/dialog';
 import { Failure, StateTag } from './basic';
-import { cancel, type Job, retry } from './load';
+import { whole } from '../clock';
+import { actOnQueue, cancel, type Job, type QueueDeed, retry } from './load';
+import type { JobState } from './route';
 
 export type Deed = 'retry' | 'cancel';
 
@@ -64,6 +66,82 @@ export function ActOnJob({ deed, of, onDone }: { deed: Deed; of: Job; onDone: (s
           </button>
           <button type="submit" class={`button ${deed === 'retry' ? 'primary' : 'danger'}`} disabled={busy}>
             {title}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+// A queue, as a row of the table or a list of its jobs shows it; the jobs in a state, if that is given.
+export interface QueueRef {
+  name: string;
+  raw?: string;
+  type: string;
+  state?: JobState;
+}
+
+const titles: Record<QueueDeed, string> = { pause: 'Pause', resume: 'Resume', 'retry-all': 'Run all again', 'cancel-all': 'Cancel all' };
+const meanings: Record<QueueDeed, string> = {
+  pause: 'No worker begins a job of this type until it is resumed. Those that run go on; new ones can be scheduled, and wait.',
+  resume: 'Workers begin those that wait at once.',
+  'retry-all': 'They are run as if they had never been tried. Those that ended because of their parents come back with these.',
+  'cancel-all': 'They are not run, and cannot be completed any more. Jobs that wait for them fail, are skipped or go on, as each of them says.',
+};
+const done: Record<QueueDeed, (count: number) => string> = {
+  pause: (count) => (count > 0 ? 'Paused.' : 'It was paused already.'),
+  resume: (count) => (count > 0 ? 'Resumed.' : 'It was not paused.'),
+  'retry-all': (count) => `${whole(count)} will be run again.`,
+  'cancel-all': (count) => `${whole(count)} cancelled.`,
+};
+
+export function ActOnQueue({ deed, of, onDone }: { deed: QueueDeed; of: QueueRef; onDone: (said?: string) => void }) {
+  const [reason, setReason] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [failed, setFailed] = useState('');
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setFailed('');
+    try {
+      const { count } = await actOnQueue(deed, { name: of.name, type: of.type, reason, ...(of.state ? { state: of.state } : {}), ...(of.raw ? { raw: of.raw } : {}) });
+      onDone(done[deed](count));
+    } catch (failure) {
+      setFailed((failure as Error).message);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={titles[deed]} onClose={() => onDone()}>
+      <form onSubmit={submit}>
+        <dl class="facts">
+          <dt>Jobs</dt>
+          <dd>
+            <Name text={of.name} />
+          </dd>
+          <dt>Type</dt>
+          <dd>{of.type}</dd>
+          {of.state && (
+            <>
+              <dt>State</dt>
+              <dd>
+                <StateTag state={of.state} />
+              </dd>
+            </>
+          )}
+        </dl>
+        <p class={deed === 'cancel-all' ? 'warning' : ''}>{meanings[deed]}</p>
+        <label class="field">
+          Reason, for the audit
+          <input value={reason} maxLength={200} onInput={(event) => setReason(event.currentTarget.value)} />
+        </label>
+        <Failure text={failed} />
+        <div class="buttons">
+          <button type="button" class="button" onClick={() => onDone()}>
+            Close
+          </button>
+          <button type="submit" class={`button ${deed === 'cancel-all' ? 'danger' : 'primary'}`} disabled={busy}>
+            {titles[deed]}
           </button>
         </div>
       </form>

@@ -1,12 +1,14 @@
 // Jobs in one state, a page at a time: of all queues, one queue after the other, or of one.
 import { useEffect, useState } from 'preact/hooks';
-import { whole } from '../clock';
+import * as api from '../api';
+import { now, running, whole } from '../clock';
 import { asked } from '../keys';
-import { Empty, Name, Since } from '../parts/basic';
+import { Empty, Name, Since, Ticking } from '../parts/basic';
 import { VirtualList } from '../parts/virtual';
 import { useNarrow } from '../theme';
+import { ActOnQueue, type QueueRef } from './act';
 import { Failure, refOf } from './basic';
-import { list, type ListedJob, useLoaded } from './load';
+import { list, type ListedJob, type QueueDeed, useLoaded } from './load';
 import { goJobs, type JobState, useJobsRoute } from './route';
 
 const page = 50;
@@ -17,14 +19,21 @@ export function JobList({ state }: { state: JobState }) {
   const narrow = useNarrow();
   const [from, setFrom] = useState(0);
   const [chosen, choose] = useState(''); // not a row's number: others come before it, and it would be another job
+  const [acting, act] = useState<QueueRef | null>(null);
+  const [told, tell] = useState('');
   useEffect(() => {
     setFrom(0);
     choose('');
+    act(null);
+    tell('');
   }, [state, name, type]);
   const { value, failed } = useLoaded(`list ${state} ${name} ${type} ${from}`, () => list(state, name, type, from, page));
   const rows = value?.jobs ?? [];
   const selected = chosen === '' ? -1 : rows.findIndex((of) => key(of) === chosen);
   const total = value?.total ?? 0;
+  const first = rows[0];
+  // Of one queue only: what is pressed for all of them is seldom meant.
+  const deed: QueueDeed | null = state === 'completed' ? null : state === 'failed' || state === 'cancelled' ? 'retry-all' : 'cancel-all';
   const open = (of: ListedJob) => {
     choose(key(of));
     goJobs({ job: refOf(of, of.id) });
@@ -59,7 +68,17 @@ export function JobList({ state }: { state: JobState }) {
         <span class="num muted" role="status">
           {rows.length === 0 && from === 0 ? '' : `${whole(Math.min(from + 1, total))}–${whole(Math.min(from + page, total))} of ${whole(total)}`}
         </span>
+        {told && (
+          <span class="note" role="status">
+            {told}
+          </span>
+        )}
         <div class="buttons">
+          {api.session.actions && deed !== null && name !== '' && first && (
+            <button class={`button${deed === 'cancel-all' ? ' danger quiet' : ''}`} onClick={() => act({ name: first.name, type: first.type, state, ...(first.raw ? { raw: first.raw } : {}) })}>
+              {deed === 'retry-all' ? 'Run all again' : 'Cancel all'}
+            </button>
+          )}
           <button class="button" disabled={from === 0} onClick={() => turn(Math.max(0, from - page))}>
             Previous
           </button>
@@ -68,6 +87,16 @@ export function JobList({ state }: { state: JobState }) {
           </button>
         </div>
       </div>
+      {acting && deed !== null && (
+        <ActOnQueue
+          deed={deed}
+          of={acting}
+          onDone={(text) => {
+            act(null);
+            tell(text ?? '');
+          }}
+        />
+      )}
     </>
   );
 }
@@ -98,7 +127,7 @@ function Row({ of }: { of: ListedJob }) {
           </bdi>
         </span>
       </span>
-      <span class="cell-lease">{of.worker ? <bdi class="holder-name">{of.worker}</bdi> : <span class="muted">–</span>}</span>
+      <span class="cell-lease">{of.delayed_until_ms !== undefined ? <Ticking text={() => `runs in ${running(Math.max(0, of.delayed_until_ms! - now()))}`} /> : of.worker ? <bdi class="holder-name">{of.worker}</bdi> : <span class="muted">–</span>}</span>
       <span class="cell-queue num">{of.tries === 0 ? <span class="muted">–</span> : whole(of.tries)}</span>
       <span class="cell-wait right">
         <Since ms={of.since_ms} />

@@ -20,6 +20,7 @@ export interface Queue extends Named {
   cancelled: number;
   ever_completed: number;
   ever_failed: number;
+  paused: boolean;
   completed_per_s: number | null;
   failed_per_s: number | null;
 }
@@ -43,6 +44,7 @@ interface AnyJob extends Named {
   payload_bytes: number;
   worker?: string;
   progress?: string;
+  delayed_until_ms?: number;
   linked: boolean; // to others, in a flow
 }
 export interface ListedJob extends AnyJob {
@@ -94,6 +96,13 @@ export interface JobOrder extends Named {
   state: JobState;
   reason: string;
 }
+export type QueueDeed = 'pause' | 'resume' | 'retry-all' | 'cancel-all';
+export interface QueueOrder extends Named {
+  type: string;
+  state?: JobState; // of the jobs that are meant
+  reason: string;
+}
+export const actOnQueue = (deed: QueueDeed, order: QueueOrder) => post<{ done: boolean; count: number }>(`/api/jobs/${deed}`, order);
 export const retry = (order: JobOrder) => post<{ done: boolean }>('/api/jobs/retry', order);
 export const cancel = (order: JobOrder) => post<{ done: boolean }>('/api/jobs/cancel', order);
 

@@ -1,11 +1,13 @@
 // The queues: how many jobs of each name and type are in which state, and how fast they are done.
 import { useState } from 'preact/hooks';
+import * as api from '../api';
 import { whole } from '../clock';
 import { asked } from '../keys';
 import { Empty, Icon, Name } from '../parts/basic';
 import { Plot } from '../parts/plot';
+import { ActOnQueue } from './act';
 import { Failure } from './basic';
-import { type JobSample, type Loaded, type Queue, samples, useLoaded } from './load';
+import { type JobSample, type Loaded, type Queue, type QueueDeed, samples, useLoaded } from './load';
 import { type JobState, jobsHash, useJobsRoute } from './route';
 
 const most = 200; // rows at once; the search finds the others
@@ -17,6 +19,7 @@ const counted: [keyof Queue & string, JobState][] = [
 export function Queues({ all }: { all: Loaded<{ queues: Queue[]; left_out: number }> }) {
   const { name, type } = useJobsRoute();
   const [search, setSearch] = useState('');
+  const [acting, act] = useState<{ deed: QueueDeed; of: Queue } | null>(null);
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = (all.value?.queues ?? []).filter((of) => {
     const text = `${of.name} ${of.type}`.toLowerCase();
@@ -52,17 +55,19 @@ export function Queues({ all }: { all: Loaded<{ queues: Queue[]; left_out: numbe
                   ))}
                   <th>done/s</th>
                   <th>failed/s</th>
+                  {api.session.actions && <th aria-label="Actions" />}
                 </tr>
               </thead>
               <tbody>
                 {rows.slice(0, most).map((of) => (
-                  <Row key={`${asked(of)} ${of.type}`} of={of} />
+                  <Row key={`${asked(of)} ${of.type}`} of={of} act={(deed) => act({ deed, of })} />
                 ))}
               </tbody>
             </table>
           </div>
         )}
       </section>
+      {acting && <ActOnQueue deed={acting.deed} of={acting.of} onDone={() => act(null)} />}
     </div>
   );
 }
@@ -76,7 +81,7 @@ const Nothing = ({ loaded, searched }: { loaded: boolean; searched: boolean }) =
     <Empty title="There are no jobs">As soon as a program schedules one with this prefix, its queue is here.</Empty>
   );
 
-function Row({ of }: { of: Queue }) {
+function Row({ of, act }: { of: Queue; act: (deed: QueueDeed) => void }) {
   const at = { name: asked(of), type: of.type };
   return (
     <tr>
@@ -85,7 +90,9 @@ function Row({ of }: { of: Queue }) {
           <Name text={of.name} />
         </a>
       </td>
-      <td class="left">{of.type}</td>
+      <td class="left">
+        {of.type} {of.paused && <span class="tag paused">paused</span>}
+      </td>
       {counted.map(([column, state]) => {
         const count = of[column] as number;
         return (
@@ -102,6 +109,13 @@ function Row({ of }: { of: Queue }) {
       })}
       <td class="num">{of.completed_per_s === null ? '–' : rate(of.completed_per_s)}</td>
       <td class="num">{of.failed_per_s === null ? '–' : rate(of.failed_per_s)}</td>
+      {api.session.actions && (
+        <td>
+          <button class="button small" aria-label={`${of.paused ? 'Resume' : 'Pause'} ${of.name} ${of.type}`} onClick={() => act(of.paused ? 'resume' : 'pause')}>
+            {of.paused ? 'Resume' : 'Pause'}
+          </button>
+        </td>
+      )}
     </tr>
   );
 }

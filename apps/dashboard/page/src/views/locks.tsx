@@ -209,9 +209,10 @@ const behind = (of: Thing) => {
 };
 
 const counted = (count: number, what: string) => `${whole(count)} ${what}${count === 1 ? '' : 's'}`;
+const paused = (of: Thing) => (of.paused ? ', paused' : '');
 const jobs = (of: Thing) => {
   const more = [[of.delayed, 'delayed'], [of.blocked, 'blocked'], [of.dead, 'failed']].map(([count, what]) => (count ? `, ${count} ${what}` : ''));
-  return `${of.type}: ${of.count - (of.delayed ?? 0)} waiting, ${of.taken} running${more.join('')}`;
+  return `${of.type}: ${of.count - (of.delayed ?? 0)} waiting, ${of.taken} running${more.join('')}${paused(of)}`;
 };
 const bus = (of: Thing) => `${of.groups?.length === 1 ? of.groups[0]!.name : counted(of.count, 'channel')}: ${counted(of.taken, 'subscriber')}`;
 
@@ -222,7 +223,7 @@ const measure = (of: Thing) => {
   if (of.kind === 'barrier') return of.count < 0 ? 'not created' : `${of.taken} of ${of.count} arrived`;
   if (of.kind === 'broadcast') return of.taken > 0 ? 'set' : 'not set';
   if (of.kind === 'event') return `${of.count} stored`;
-  if (of.kind === 'queue' || of.kind === 'lanes') return `${of.count} waiting, ${of.taken} held${dead}`;
+  if (of.kind === 'queue' || of.kind === 'lanes') return `${of.count} waiting, ${of.taken} held${dead}${paused(of)}`;
   if (of.kind === 'stream') return `${of.count} in it${behind(of)}${dead}`;
   if (of.kind === 'jobs') return jobs(of);
   if (of.kind === 'bus') return bus(of);

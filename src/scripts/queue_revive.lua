@@ -32,7 +32,12 @@ if ARGV[4] ~= 'back' and ARGV[4] ~= 'drop' then return refuse('what: back or dro
 --#include queue_tell
 if sequence == known then return {record, server_now} end
 local age = string.match(ARGV[6], '^%-(%d+)$')
-local from, to = ARGV[5], age and string.format('%.0f', server_now - age) or ARGV[6]
+-- The newest letter of all, where none is too young: its id is later than the time if the clock was set back since.
+local function newest()
+    local letter = call('XREVRANGE', KEYS[6], '+', '-', 'COUNT', 1)[1]
+    return letter and letter[1] or '0'
+end
+local from, to = ARGV[5], not age and ARGV[6] or age == '0' and newest() or string.format('%.0f', server_now - age)
 local ids, plain, ranked = {}, {}, {}
 local function add(letter)
     local i = #ids + 1

@@ -1,5 +1,6 @@
 // Dead letters by their age: put back or dropped, in steps.
 #include "queue_support.hpp"
+#include "support/clock_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -42,6 +43,25 @@ TEST_P(dead_letter_age_contract, means_those_that_died_before_in_steps) {
     EXPECT_EQ(drop(0ms), 3);
     EXPECT_EQ(dying.counts().dead, 0);
     EXPECT_THROW(drop(-1ms), invalid_argument_error);
+}
+
+// Their ids are times, which may lie ahead then.
+TEST(dead_letters, are_all_put_back_or_dropped_after_the_clock_was_set_back) {
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
+    client a{server.url()};
+    texts dying{a, "name", {.max_deliveries = 1}};
+    auto const bury = [&] {
+        dying.enqueue("x");
+        dying.dequeue().nack();
+    };
+    bury();
+    clock.step(-1h);
+    ASSERT_EQ(dying.requeue_dead(), 1);
+    dying.dequeue().nack();
+    EXPECT_EQ(dying.counts().dead, 1);
+    EXPECT_EQ(dying.drop_dead(), 1);
+    EXPECT_EQ(dying.counts().dead, 0);
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #   ones the body uses. `ARGV[n..]` declares "n and all after it": needed if, and only if, the body uses ARGV with an index
 #   that is not a literal number (`ARGV[i]`, `#ARGV`, `unpack(ARGV, n)`), and it must be the last one. KEYS likewise.
 #
+# A script whose header has the words `Changes nothing.` is read-only: clients send it by EVALSHA_RO.
+#
 # A line `--#include <name>` is replaced by SCRIPTS_DIR/include/<name>.lua, which has no header of its own and includes nothing. The
 # checks and the SHA1 are of the whole text, which is what a server gets.
 #
@@ -162,6 +164,11 @@ foreach(file IN LISTS scripts)
   check_kind(KEYS "${header}" "${code}" keys)
   check_kind(ARGV "${header}" "${code}" ignored)
 
+  set(read_only false)
+  if(header MATCHES "Changes nothing\\.")
+    set(read_only true)
+  endif()
+
   string(FIND "${text}" ")lua\"" clash)
   if(NOT clash EQUAL -1)
     fail("contains )lua\", which ends the raw string it is embedded in")
@@ -170,7 +177,7 @@ foreach(file IN LISTS scripts)
   # An array for each text: literals would share one section, and a program that uses one script would be linked with all texts.
   string(APPEND definitions
     "static constexpr char ${name}_text[] = R\"lua(${text})lua\";\n"
-    "constinit script const ${name}{\"${name}\", {${name}_text, sizeof ${name}_text - 1}, \"${sha1}\", ${keys}};\n\n")
+    "constinit script const ${name}{\"${name}\", {${name}_text, sizeof ${name}_text - 1}, \"${sha1}\", ${keys}, ${read_only}};\n\n")
   string(APPEND pointers "&${name}, ")
 endforeach()
 

@@ -57,7 +57,7 @@ verdict judge(context const& all, error const& problem) {
         case errc::unsuitable_server: return {exit_code::unsuitable, "unsuitable_server", {}};
         case errc::server: {
             auto const prefix = static_cast<server_error const&>(problem).prefix();
-            if (prefix == "NOPERM") return {exit_code::denied, "no_permission", "`lockstep acl` prints the rules that a user needs"};
+            if (prefix == "NOPERM") return {exit_code::denied, "no_permission", "`lockstep acl --for ...` prints the rules that a user needs"};
             if (prefix == "WRONGTYPE") {
                 return {exit_code::server, "server", fmt::format("the key of that name, {}:{{NAME}}:KIND, holds something that is not Lockstep's: `redis-cli TYPE KEY` shows what", prefix_of(all))};
             }

@@ -175,7 +175,7 @@ struct contention_info {
 };
 
 struct audit_entry {
-    std::string id;             ///< of the entry: its time in ms, and a number
+    std::string id;             ///< of the entry: its time in ms, and a random text
     std::chrono::system_clock::time_point at{};
     std::string action;         ///< release, force-release or ask
     std::string name, kind, hold;
@@ -255,7 +255,7 @@ public:
 
     /// Ends a hold at the server: the next in line gets it, with a larger fence, and its owner hears that it is lost. Without `force` only
     /// a stale one (otherwise `invalid_argument_error` says who has it): its process is dead or cut off from the server, and what it does
-    /// meanwhile only fences make harmless. False: it was over already. Written to the audit stream first. Throws `indeterminate_error` when
+    /// meanwhile only fences make harmless. False: it was over already. Written to the audit log first. Throws `indeterminate_error` when
     /// the answer was lost.
     bool release(hold_info const& which, release_options options = {});
     task<bool> async_release(hold_info which, release_options options = {});

@@ -64,6 +64,7 @@ task<void> consumer_state::ensure_group(std::shared_ptr<consumer_state> self) {
 
 namespace {
 constexpr std::size_t large_entry = 64 * 1024;
+constexpr std::chrono::milliseconds without_unblock{1'000};
 }
 
 task<void> consumer_state::read_on_one_connection(std::shared_ptr<consumer_state> self) {
@@ -76,7 +77,7 @@ task<void> consumer_state::read_on_one_connection(std::shared_ptr<consumer_state
         auto asking = on.async_command<std::int64_t>("CLIENT", "ID");
         id = co_await std::move(asking);
     } catch (server_error const&) {
-        // Not allowed: then a stop waits until the read that is under way is over.
+        // Not allowed: then a stop waits until the read that is under way is over, and none waits for long.
     }
     self->at_.owner()->home().in_turn([&self] { self->listen(); });
     self->gap_checks_ = 1;
@@ -86,6 +87,7 @@ task<void> consumer_state::read_on_one_connection(std::shared_ptr<consumer_state
     }
     auto const& options = self->options_;
     auto const sizes = reply_sizes(*self->at_.owner());
+    auto const block = id != 0 ? longest_block : without_unblock;
     while (true) {
         std::unique_lock guard{self->mutex_};
         if (self->stopping_) co_return;
@@ -117,8 +119,8 @@ task<void> consumer_state::read_on_one_connection(std::shared_ptr<consumer_state
             auto looking = look_for_gap(self);
             co_await std::move(looking);
         }
-        request const what = request{"XREADGROUP", "GROUP", options.group, options.name, "COUNT", count, "BLOCK", longest_block.count(), "STREAMS", self->at_.key(), ">"}
-                                 .within(longest_block + block_grace);
+        request const what = request{"XREADGROUP", "GROUP", options.group, options.name, "COUNT", count, "BLOCK", block.count(), "STREAMS", self->at_.key(), ">"}
+                                 .within(block + block_grace);
         self->connection_id_ = id;
         self->looks_for_unheard_ = true;  // until it is answered
         reply said;

@@ -1,52 +1,90 @@
 #include "observe/acl.hpp"
 
-#include <array>
+#include "base/names.hpp"
+#include "messaging/glob.hpp"
+#include "observe/audit.hpp"
+
+#include <lockstep/error.hpp>
+
+#include <fmt/format.h>
 
 namespace lockstep::observe {
 namespace {
 
-// Not here: AUTH and HELLO, which everybody may send.
-constexpr std::array by_clients{"ping",      "info",        "role",       "select",       "eval",  "evalsha", "subscribe",
-                                "unsubscribe", "ssubscribe", "sunsubscribe", "watch", "unwatch", "multi",   "exec"};
-constexpr std::array by_scripts{"time",  "exists", "del",   "get",     "set",     "hget",      "hmget", "hset",    "hdel",    "hgetall",
-                                "hkeys", "hexists", "hlen", "hrandfield", "pexpire", "pexpireat", "pttl",  "zadd", "zrem",
-                                "zremrangebyscore", "publish", "spublish", "pubsub|numsub", "pubsub|shardnumsub"};
-constexpr std::array by_recorders{"xadd"};
-constexpr std::array by_observers{"xrange", "xrevrange", "wait"};  // of elections
-constexpr std::array by_messaging{"psubscribe", "punsubscribe", "client|id", "client|unblock", "llen", "lpush", "rpush", "lindex", "lrange", "lrem", "lset", "ltrim", "lpop", "rpop", "lpos",
-                                  "xlen", "xread", "xreadgroup", "xack", "xclaim", "xautoclaim", "xpending", "xdel", "xtrim", "xgroup", "xinfo", "memory|usage"};
-constexpr std::array by_state{"client|tracking", "mget", "setrange", "psetex", "persist", "rename", "unlink", "hincrby", "hvals", "zcard", "zcount", "zpopmin",
-                              "zrange", "zrank", "zrevrange", "zscore", "zmscore", "zremrangebyrank"};
-constexpr std::array in_a_cluster{"cluster|slots", "asking"};
-constexpr std::array by_monitors{"scan", "hscan", "zscan", "type", "pubsub|channels", "pubsub|shardchannels"};
+constexpr unsigned bit(acl_use use) noexcept { return 1U << static_cast<unsigned>(use); }
+constexpr unsigned locks = bit(acl_use::locks), messaging = bit(acl_use::messaging), jobs = bit(acl_use::jobs), state = bit(acl_use::state);
+constexpr unsigned near_cache = bit(acl_use::near_cache), look = bit(acl_use::look), act = bit(acl_use::act);
+constexpr unsigned programs = locks | messaging | jobs | state, writers = programs | act, all = writers | near_cache | look;
 
-/// The prefix as a pattern that fits itself only.
-std::string quoted(std::string_view prefix) {
-    std::string pattern;
-    for (char const c : prefix) {
-        if (c == '*' || c == '?' || c == '[' || c == ']' || c == '\\' || c == '^') pattern += '\\';
-        pattern += c;
-    }
-    return pattern;
+struct right {
+    std::string_view command;
+    unsigned uses;
+};
+
+// Not here: AUTH and HELLO, which everybody may send; CLIENT UNBLOCK, which ends the waiting of any client of the server.
+constexpr right rights[] = {
+    {"client|tracking", near_cache}, {"del", programs | act}, {"eval", programs | act}, {"eval_ro", all}, {"evalsha", programs | act},
+    {"evalsha_ro", all}, {"exec", locks}, {"exists", all}, {"get", programs | act}, {"hdel", programs | act},
+    {"hexists", messaging | jobs | state | look | act}, {"hget", all}, {"hgetall", locks | messaging | state | near_cache | look | act},
+    {"hincrby", messaging | jobs | state | act}, {"hkeys", locks | look | act}, {"hlen", programs | look | act}, {"hmget", all},
+    {"hrandfield", programs}, {"hscan", look | act}, {"hset", programs | act}, {"info", all}, {"lindex", jobs | state | act},
+    {"llen", messaging | jobs | look | act}, {"lpop", jobs | act}, {"lpos", jobs | look | act}, {"lpush", messaging | jobs | act},
+    {"lrange", messaging | jobs | look | act}, {"lrem", jobs | act}, {"lset", jobs | state | act}, {"ltrim", messaging | jobs | state | act},
+    {"memory|usage", messaging | jobs | act}, {"multi", locks}, {"persist", messaging | jobs | state | act}, {"pexpire", programs | act},
+    {"pexpireat", programs | act}, {"ping", all}, {"psetex", jobs | state}, {"psubscribe", messaging}, {"pttl", writers | near_cache},
+    {"publish", programs | act}, {"pubsub|numsub", locks | messaging | jobs | look | act}, {"punsubscribe", messaging},
+    {"rename", jobs | state | act}, {"role", all}, {"rpop", jobs | act}, {"rpush", messaging | jobs | state | act}, {"set", programs | act},
+    {"setrange", jobs | state}, {"subscribe", programs | look | act}, {"time", all}, {"unlink", messaging | jobs | state | act},
+    {"unsubscribe", programs | look | act}, {"wait", locks}, {"watch", locks}, {"xack", messaging}, {"xadd", locks | messaging | jobs | act},
+    {"xautoclaim", messaging}, {"xclaim", messaging}, {"xdel", messaging | jobs | act}, {"xgroup|create", messaging},
+    {"xgroup|delconsumer", messaging}, {"xgroup|destroy", messaging}, {"xgroup|setid", messaging}, {"xinfo|consumers", messaging},
+    {"xinfo|groups", messaging | look | act}, {"xinfo|stream", messaging}, {"xlen", messaging | jobs | look | act}, {"xpending", messaging},
+    {"xrange", locks | messaging | jobs | look | act}, {"xread", messaging}, {"xreadgroup", messaging}, {"xrevrange", locks | messaging | look | act},
+    {"xtrim", messaging | jobs | act}, {"zadd", programs | act}, {"zcard", messaging | jobs | state | look | act},
+    {"zcount", messaging | jobs | state | look | act}, {"zmscore", jobs | look | act}, {"zpopmin", messaging | jobs | act},
+    {"zrange", programs | look | act}, {"zrank", messaging | jobs | state | act}, {"zrem", programs | act}, {"zremrangebyrank", jobs | act},
+    {"zremrangebyscore", programs}, {"zrevrange", messaging | look | act}, {"zscan", look | act}, {"zscore", programs | look | act},
+};
+constexpr right rights_in_a_cluster[] = {
+    {"pubsub|shardnumsub", locks | messaging | jobs | look | act}, {"spublish", programs | act}, {"ssubscribe", programs | look | act},
+    {"sunsubscribe", programs | look | act}, {"cluster|slots", all}, {"asking", all},
+};
+constexpr right rights_to_scan[] = {{"scan", look | act}, {"pubsub|channels", look | act}};
+constexpr right rights_to_scan_a_cluster[] = {{"pubsub|shardchannels", look | act}};
+
+void check_prefix(std::string_view prefix) {
+    base::check_prefix(prefix);
+    auto const at = prefix.find_first_of(" \"'`\\()");
+    if (at == std::string_view::npos) return;
+    throw invalid_argument_error(fmt::format(
+        "the prefix \"{}\" has the character \"{}\", which could end one ACL rule and begin another; use a prefix without spaces, quotes, backslashes and parentheses",
+        prefix, prefix.substr(at, 1)));
 }
 
 }  // namespace
 
 std::vector<std::string> acl_rules(acl_needs const& needs) {
-    auto const prefix = quoted(needs.prefix);
-    std::vector<std::string> rules{"resetkeys", "resetchannels", "-@all", "~" + prefix + ":{*}:*", "&" + prefix + ":wake:*", "&" + prefix + ":{*}:*",
-                                   "&" + prefix + ":news"};
-    auto const allow = [&rules](auto const& commands) {
-        for (auto const* const one : commands) rules.push_back(std::string{"+"} + one);
+    check_prefix(needs.prefix);
+    auto const prefix = detail::quoted_glob(needs.prefix);
+    unsigned uses = 0;
+    for (auto const use : needs.uses) uses |= bit(use);
+    bool const writes = (uses & writers) != 0;
+    // Where new users may use all channels (acl-pubsub-default), `reset` allows them.
+    std::vector<std::string> rules{"reset", "resetchannels", (writes ? "~" : "%R~") + prefix + ":{*}:*"};
+    if (writes) rules.insert(rules.end(), {"&" + prefix + ":wake:*", "&" + prefix + ":{*}:*"});
+    if (writes || (uses & look) != 0) rules.push_back("&" + prefix + ":news");
+    if ((uses & (look | act)) != 0) rules.push_back("%R~" + audit_key(prefix));
+    auto const allow = [&](auto const& commands) {
+        for (auto const& one : commands) {
+            if ((one.uses & uses) != 0) rules.push_back("+" + std::string{one.command});
+        }
     };
-    allow(by_clients);
-    allow(by_scripts);
-    allow(by_recorders);
-    allow(by_observers);
-    allow(by_messaging);
-    allow(by_state);
-    if (needs.cluster) allow(in_a_cluster);
-    if (needs.looks) allow(by_monitors);
+    allow(rights);
+    if (needs.database) rules.emplace_back("+select");
+    if (needs.cluster) allow(rights_in_a_cluster);
+    if (needs.scan) allow(rights_to_scan);
+    if (needs.scan && needs.cluster) allow(rights_to_scan_a_cluster);
+    if ((uses & act) != 0) rules.push_back(fmt::format("(+rpush %W~{})", audit_key(prefix)));
     return rules;
 }
 

@@ -1,5 +1,6 @@
 #include "base/host.hpp"
 #include "lease/kind.hpp"
+#include "observe/audit.hpp"
 #include "observe/picture.hpp"
 #include "scripts/all.hpp"
 
@@ -13,13 +14,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <map>
 #include <optional>
 #include <utility>
 
-// What a monitor can do to a hold, and the record of who did it: <prefix>:{audit}:log, a stream of the last 10,000 or so. An action is
-// written before it is done, and its outcome behind it as an entry that names the first (`of`).
+// What a monitor can do to a hold; audit.hpp has the record of who did it.
 
 namespace lockstep {
 namespace {
@@ -46,20 +44,11 @@ std::string owner_text(client_info const& who) {
     return who.name.empty() ? who.id : fmt::format("{} {} {}", who.name, who.host, who.pid);
 }
 
-task<std::string> write_entry(reader from, std::vector<std::string> fields) {
-    auto const key = from.key("audit", "log");
-    std::vector<std::string> words{"XADD", key, "MAXLEN", "~", "10000", "*"};
-    words.insert(words.end(), fields.begin(), fields.end());
-    auto writing = from.at(key, std::move(words));
-    auto const said = co_await std::move(writing);
-    co_return std::string{said.text()};
-}
-
 task<std::string> write_deed(reader from, deed const& what) {
-    std::vector<std::string> fields{"action", what.action, "name", what.which.name, "kind", what.which.kind, "hold", what.which.id,
-                                    "fence",  std::to_string(what.which.fence), "owner", owner_text(what.which.owner), "by", what.by};
-    if (!what.reason.empty()) fields.insert(fields.end(), {"reason", what.reason});
-    return write_entry(std::move(from), std::move(fields));
+    observe::audit_fields fields{{"action", what.action}, {"name", what.which.name}, {"kind", what.which.kind}, {"hold", what.which.id},
+                                 {"fence", std::to_string(what.which.fence)}, {"owner", owner_text(what.which.owner)}, {"by", what.by}};
+    if (!what.reason.empty()) fields.emplace_back("reason", what.reason);
+    return observe::append_audit(std::move(from), std::move(fields));
 }
 
 task<std::int64_t> publish(reader from, std::string hold, char mark) {
@@ -81,12 +70,11 @@ task<void> tell_of(reader from, std::vector<std::string> holds, std::string entr
             auto telling = publish(from, one, '!');
             co_await std::move(telling);
         }
-        std::vector<std::string> fields{"of", entry, "outcome", outcome};
-        auto closing = write_entry(from, std::move(fields));
-        co_await std::move(closing);
     } catch (error const& problem) {
-        log(log_level::warning, fmt::format("what became of a release ({}) could not be told or noted: {}", outcome, problem.what()));
+        log(log_level::warning, fmt::format("what became of a release ({}) could not be told: {}", outcome, problem.what()));
     }
+    auto closing = observe::append_outcome(std::move(from), std::move(entry), std::move(outcome));
+    co_await std::move(closing);
 }
 
 /// The hold as it is now, and when it ends; nothing: it is over. And the other one of a pair that is shown as one (`show_pairs_once`).
@@ -185,8 +173,8 @@ task<bool> run_ask(reader from, deed what) {
         auto const people = co_await std::move(counting);
         heard = people.contains(client) && people.at(client).is.connected;
     }
-    std::vector<std::string> fields{"of", entry, "outcome", heard ? "done" : "unheard"};
-    auto closing = write_entry(from, std::move(fields));
+    std::string outcome = heard ? "done" : "unheard";
+    auto closing = observe::append_outcome(std::move(from), entry, std::move(outcome));
     co_await std::move(closing);
     co_return heard;
 }
@@ -198,47 +186,6 @@ deed checked(reader const& from, hold_info which, release_options const& options
     }
     auto by = options.by.empty() ? this_user() + '@' + base::host_name() : std::string{options.by};
     return {std::move(action), std::move(which), options.force, std::move(by), std::string{options.reason}};
-}
-
-audit_entry read_entry(std::string_view id, reply_view fields) {
-    audit_entry one;
-    one.id = id;
-    std::int64_t ms = 0;
-    std::from_chars(id.data(), id.data() + id.size(), ms);
-    one.at = std::chrono::system_clock::time_point{std::chrono::milliseconds{ms}};
-    one.outcome = "requested";
-    for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
-        auto const field = fields[i].text();
-        auto const value = fields[i + 1].text();
-        if (field == "action") one.action = value;
-        if (field == "name") one.name = value;
-        if (field == "kind") one.kind = value;
-        if (field == "hold") one.hold = value;
-        if (field == "owner") one.owner = value;
-        if (field == "by") one.by = value;
-        if (field == "reason") one.reason = value;
-        if (field == "fence") std::from_chars(value.data(), value.data() + value.size(), one.fence);
-    }
-    return one;
-}
-
-task<std::vector<audit_entry>> read_audit(reader from, std::size_t most) {
-    auto const key = from.key("audit", "log");
-    // An outcome stands behind what it belongs to, so it is read first.
-    auto asking = from.at(key, {"XREVRANGE", key, "+", "-", "COUNT", std::to_string(std::min<std::size_t>(2 * most, 20'000))});
-    auto const said = co_await std::move(asking);
-    std::map<std::string, std::string> outcomes;
-    std::vector<audit_entry> all;
-    for (auto const entry : said) {
-        auto const fields = entry[1];
-        if (fields.size() == 4 && fields[0].text() == "of") {
-            outcomes.emplace(fields[1].text(), fields[3].text());
-        } else if (all.size() < most) {
-            all.push_back(read_entry(entry[0].text(), fields));
-            if (auto const known = outcomes.find(all.back().id); known != outcomes.end()) all.back().outcome = known->second;
-        }
-    }
-    co_return all;
 }
 
 reader reader_of(client& by) {
@@ -263,7 +210,7 @@ task<bool> monitor::async_ask(hold_info which, release_options options) {
 }
 bool monitor::ask(hold_info const& which, release_options options) { return sync_wait(async_ask(which, options)); }
 
-task<std::vector<audit_entry>> monitor::async_audit(std::size_t most) { return read_audit(reader_of(*client_), most); }
+task<std::vector<audit_entry>> monitor::async_audit(std::size_t most) { return observe::read_audit(reader_of(*client_), most); }
 std::vector<audit_entry> monitor::audit(std::size_t most) { return sync_wait(async_audit(most)); }
 
 }  // namespace lockstep

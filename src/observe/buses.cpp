@@ -113,7 +113,7 @@ task<heard> all_channels(reader from, std::string match) {
             for (auto const& [channel, subscribers] : answer.of_buses) all.of_buses[channel] += subscribers;
         }
     } catch (server_error const& problem) {
-        if (problem.prefix() != "NOPERM") throw;  // else it has the rights that `lockstep acl` once wrote
+        if (problem.prefix() != "NOPERM") throw;  // that needs `lockstep acl --scan`
     }
     co_return all;
 }

@@ -41,6 +41,7 @@ task<census> take_census(reader from);
 task<census> take_census(reader from, std::vector<std::string> ids);
 
 /// Asks clients to say what they hold and wait for, and for so long soon after each change: now, or with a pace not more often than that.
-task<void> nudge(reader from, std::vector<std::string> ids, std::chrono::milliseconds time, std::chrono::milliseconds pace = {});
+/// False: this user may send no messages.
+task<bool> nudge(reader from, std::vector<std::string> ids, std::chrono::milliseconds time, std::chrono::milliseconds pace = {});
 
 }  // namespace lockstep::observe

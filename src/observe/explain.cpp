@@ -35,7 +35,8 @@ task<observe::census> ask_anew(reader from, std::vector<std::string> ids) {
         if (one.is.connected) reachable.push_back(id);
     }
     auto asking = observe::nudge(from, reachable, 1ms);
-    co_await std::move(asking);
+    bool const is_asked = co_await std::move(asking);
+    if (!is_asked) co_return before;
     auto const until = std::chrono::steady_clock::now() + patience;
     while (!reachable.empty() && std::chrono::steady_clock::now() < until) {
         engine::pause rest{from.owner(), 10ms};

@@ -291,7 +291,7 @@ task<trial> try_push(exam const& of, place const& at) {
 namespace {
 
 /// In this order: what is made is taken away by one of the last, whichever of them is allowed. `%k`, `%z`, `%x` and `%l`: keys of its own, `%c`: a
-/// channel. With `?` it is for monitors, messages and state, and locks work without.
+/// channel. With `?` it is for monitors, messages and state, and locks work without; with `#` it is tried in a Cluster only.
 constexpr auto trials = std::to_array<std::string_view>({
     "EXISTS %k",
     "GET %k",
@@ -303,7 +303,7 @@ constexpr auto trials = std::to_array<std::string_view>({
     "TIME",
     "HSET %k f v",
     "PUBLISH %c ping",
-    "SPUBLISH %c ping",
+    "#SPUBLISH %c ping",
     "PUBSUB NUMSUB %c",
     "?ZADD %z 1 m",
     "?ZRANGE %z 0 0",
@@ -312,13 +312,10 @@ constexpr auto trials = std::to_array<std::string_view>({
     "?HRANDFIELD %k",
     "?HSCAN %k 0",
     "?ZSCAN %z 0",
-    "?SCAN 0 COUNT 1",
     "?XADD %x MAXLEN 1 * f v",
     "?XREVRANGE %x + - COUNT 1",
     "?HINCRBY %k n 1",
     "?SETRANGE %k 0 v",
-    "?HVALS %k",
-    "?MGET %k",
     "?PERSIST %z",
     "?RENAME %z %z",
     "?ZCARD %z",
@@ -368,6 +365,8 @@ constexpr auto trials = std::to_array<std::string_view>({
     "?UNLINK %l",
     "EVALSHA ffffffffffffffffffffffffffffffffffffffff 1 %k",
     "EVAL return(0) 1 %k",
+    "?EVALSHA_RO ffffffffffffffffffffffffffffffffffffffff 1 %k",
+    "?EVAL_RO return(0) 1 %k",
 });
 
 void fill_in(std::vector<std::string>& command, place const& at, std::string const& channel) {
@@ -385,7 +384,7 @@ void fill_in(std::vector<std::string>& command, place const& at, std::string con
 std::vector<std::string> tried_commands() {
     std::set<std::string> names;
     for (auto one : trials) {
-        if (one.starts_with('?')) one.remove_prefix(1);
+        if (one.starts_with('?') || one.starts_with('#')) one.remove_prefix(1);
         names.insert(words_of(one).front());
     }
     return {names.begin(), names.end()};
@@ -394,8 +393,8 @@ std::vector<std::string> tried_commands() {
 std::string missing_right(std::string_view problem, std::string_view command, std::string_view prefix) {
     auto const about = [problem](std::string_view words) { return problem.find(words) != std::string_view::npos; };
     // Redis 7.0, and all later ones: "access one of the keys used as arguments", "access a key".
-    if (about("one of the keys") || about("access a key")) return fmt::format("~{}:*", prefix);
-    if (about("one of the channels") || about("access a channel")) return fmt::format("&{}:*", prefix);
+    if (about("one of the keys") || about("access a key")) return fmt::format("~{}:{{*}}:*", prefix);
+    if (about("one of the channels") || about("access a channel")) return fmt::format("&{0}:wake:* &{0}:{{*}}:* &{0}:news", prefix);
     // Since Valkey 9.1. `db=0` would take away the databases that the user has.
     if (about("access database")) return "alldbs";
     std::string right = fmt::format("+{}", command);
@@ -411,8 +410,9 @@ task<finding> try_rights(exam const& of, place const& at, std::string user) {
     std::vector<std::string> names;
     std::vector<bool> needed;
     for (auto one : trials) {
+        if (one.starts_with('#') && !of.by.cluster) continue;
         needed.push_back(!one.starts_with('?'));
-        if (!needed.back()) one.remove_prefix(1);
+        if (one.starts_with('?') || one.starts_with('#')) one.remove_prefix(1);
         auto command = words_of(one);
         fill_in(command, at, channel);
         names.push_back(command.front());
@@ -434,7 +434,7 @@ task<finding> try_rights(exam const& of, place const& at, std::string user) {
     if (!missing.empty()) {
         std::string list;
         for (auto const& one : missing) list += " " + one;
-        auto advice = fmt::format("ACL SETUSER {}{}; `lockstep acl` prints all that is needed",
+        auto advice = fmt::format("ACL SETUSER {}{}; `lockstep acl --for ...` prints all that a use needs",
                                   user.empty() ? "<user>" : user, list);
         made =
             locks_work

@@ -91,7 +91,8 @@ public:
 
     void encode(resp::output& out) override {
         resp::command_header(out, 2 + arguments_);
-        resp::bulk(out, std::string_view{whole_ ? "EVAL" : "EVALSHA"});
+        auto const name = script_->read_only ? (whole_ ? "EVAL_RO" : "EVALSHA_RO") : (whole_ ? "EVAL" : "EVALSHA");
+        resp::bulk(out, std::string_view{name});
         resp::bulk(out, whole_ ? script_->text : script_->sha1);
         out.append(bytes());
     }

@@ -112,7 +112,7 @@ void judge_tracking(reply_view answer, std::string const& secret) {
     auto const text = without(secret, answer.text());
     auto const prefix = answer.error_prefix();
     if (prefix != "NOPERM" && prefix != "ERR") throw unavailable_error(text);
-    throw unsuitable_server_error(fmt::format("the server does not tell of changed keys (CLIENT TRACKING), which a near cache needs: {}", text));
+    throw unsuitable_server_error(fmt::format("the server does not tell of changed keys (CLIENT TRACKING), which a near cache needs (`lockstep acl --for near-cache` prints the rules of a user): {}", text));
 }
 
 }  // namespace

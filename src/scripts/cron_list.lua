@@ -1,4 +1,4 @@
---[[ cron_list: schedules of jobs, by the time when they are due next; those that are paused come last.
+--[[ cron_list: schedules of jobs, by the time when they are due next; those that are paused come last. Changes nothing.
   KEYS[1]  crons  sorted set
   KEYS[2]  specs  hash
   KEYS[3]  last   hash

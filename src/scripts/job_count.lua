@@ -1,4 +1,4 @@
---[[ job_count: how many jobs of one type are in which state, and how many ever were.
+--[[ job_count: how many jobs of one type are in which state, and how many ever were. Changes nothing.
   KEYS[1]  queue   hash: the queue of the type
   KEYS[2]  ready   list
   KEYS[3]  ranked  sorted set

@@ -1,4 +1,4 @@
---[[ job_graph: a job of a flow with those for which it waits and those that wait for it, and theirs.
+--[[ job_graph: a job of a flow with those for which it waits and those that wait for it, and theirs. Changes nothing.
   KEYS[1]  queue  hash: the queue of its type
   KEYS[2]  absent never there (include/job_rules.lua)
   ARGV[1]  name   '<type>/<id>'

@@ -1,4 +1,4 @@
---[[ job_list: ids of jobs of one type that are in a state.
+--[[ job_list: ids of jobs of one type that are in a state. Changes nothing.
   KEYS[1]  queue   hash: the queue of the type
   KEYS[2]  ready   list
   KEYS[3]  ranked  sorted set

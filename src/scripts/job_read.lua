@@ -1,4 +1,4 @@
---[[ job_read: what is known of jobs of one type: of the first of these, as many as it may read at once.
+--[[ job_read: what is known of jobs of one type: of the first of these, as many as it may read at once. Changes nothing.
   KEYS[1]  queue  hash: the queue of the type
   KEYS[2]  held   sorted set
   KEYS[3]  absent never there (include/job_rules.lua)

@@ -1,4 +1,4 @@
---[[ map_read: fields of a shared map, all at the same moment.
+--[[ map_read: fields of a shared map, all at the same moment. Changes nothing.
   KEYS[1]  map     hash, as in map_change
   KEYS[2]  about   hash, as in map_change
   ARGV[1]  what    'all' | 'some' | 'version' | 'near'

@@ -1,4 +1,4 @@
---[[ queue_count: how many items are where.
+--[[ queue_count: how many items are where. Changes nothing.
   KEYS[1]  ready   list
   KEYS[2]  ranked  sorted set
   KEYS[3]  later   sorted set

@@ -1,4 +1,4 @@
---[[ queue_read: who waits for a lock or a pool, in order, for people who look. Changes nothing; include/queue has the format.
+--[[ queue_read: who waits for a lock or a pool, in order, for people who look. Changes nothing. include/queue has the format.
   KEYS[1]  lock or pool  hash
   ARGV[1]  how many at most
   Returns  {id, want, id, want, ...}; want is '<permits>[<mode>]', a priority, or '' (a lock's, and priority 0)

@@ -15,6 +15,7 @@ struct script {
     std::string_view text;  ///< the file and what it includes, byte for byte: what EVAL sends
     std::string_view sha1;  ///< of `text`, 40 hexadecimal digits: what EVALSHA sends
     unsigned keys;          ///< KEYS declared one by one; a script that declares `KEYS[n..]` takes n - 1 or more
+    bool read_only = false; ///< sent by EVALSHA_RO: a user that may only read can run it, and the server refuses its writes
 };
 
 }  // namespace lockstep::scripts

@@ -1,4 +1,4 @@
---[[ steal_count: how many items are where.
+--[[ steal_count: how many items are where. Changes nothing.
   KEYS[1]  lanes  sorted set
   KEYS[2]  later  sorted set
   KEYS[3]  held   sorted set

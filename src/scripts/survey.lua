@@ -1,4 +1,4 @@
---[[ survey: what is held and queued, for people who look. Changes nothing, and knows the formats of lock_state, pool_state, barrier_read and
+--[[ survey: what is held and queued, for people who look. Changes nothing. Knows the formats of lock_state, pool_state, barrier_read and
   the latch's and the broadcast event's scripts.
   KEYS[1..]  objects of any kind, each a hash
   ARGV[1]    most  how much may be read: a hold and an object count as one each

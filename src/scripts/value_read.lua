@@ -1,4 +1,4 @@
---[[ value_read: what a shared value is now.
+--[[ value_read: what a shared value is now. Changes nothing.
   KEYS[1]  value  hash, as in value_change
   Returns  {version, now_ms, ttl_ms (-1: for good), bytes} | {version (0: nothing is known), now_ms} (there is no value)
   Errors   LOCKSTEP_FORMAT

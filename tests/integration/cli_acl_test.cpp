@@ -1,4 +1,4 @@
-// What `lockstep acl` prints is enough for everything, and for nothing else.
+// What `lockstep acl` prints is enough for each use. acl_reach_test.cpp has what it is not enough for.
 
 #include "cli_support.hpp"
 
@@ -22,13 +22,21 @@ protected:
         std::vector<std::string> words{"--json", "acl", "worker"};
         words.insert(words.end(), options.begin(), options.end());
         auto const printed = boost::json::parse(run(words).text);
-        std::vector<std::string> setting{"ACL", "SETUSER", "worker", "on", ">secret"};
+        std::vector<std::string> setting{"ACL", "SETUSER", "worker"};
         for (auto const& rule : printed.at("rules").as_array()) setting.emplace_back(rule.as_string().c_str());
+        setting.insert(setting.end(), {"on", ">secret"});
         server.must(setting);
     }
     client_options login(std::string name = "w") const {
         return {.url = server.url(), .user = "worker", .password = "secret", .name = std::move(name)};
     }
+    // The command, as that user.
+    outcome run_as_worker(std::vector<std::string> words) {
+        if (!std::filesystem::exists(secret)) std::ofstream{secret} << "secret\n";
+        words.insert(words.begin(), {"--user", "worker", "--password-file", secret});
+        return run(words);
+    }
+    std::string const secret = home.file("password");
     // What the server refused.
     std::string refusals() {
         std::string all;
@@ -36,6 +44,17 @@ protected:
         return all;
     }
 };
+
+/// Nothing was refused but these.
+testing::Matcher<std::string> only_about(std::vector<std::string> const& objects) {
+    return testing::Truly([objects](std::string const& log) {
+        std::istringstream lines{log};
+        for (std::string line; std::getline(lines, line);) {
+            if (std::ranges::none_of(objects, [&](auto const& one) { return line.find("\"object\", \"" + one + '"') != std::string::npos; })) return false;
+        }
+        return true;
+    });
+}
 
 // A second client waits while the first holds: queues, wake-ups and claims are used, too.
 template <class Hold>
@@ -47,8 +66,8 @@ void hand_over(client& one, client& two, Hold const& hold) {
     held.release();
 }
 
-TEST_F(cli_acl, is_enough_for_every_primitive) {
-    make_user({});
+TEST_F(cli_acl, for_locks_is_enough_for_every_primitive) {
+    make_user({"--for", "locks"});
     auto options = login("one");
     options.record = true;
     client one{options};
@@ -87,6 +106,16 @@ TEST_F(cli_acl, is_enough_for_every_primitive) {
         barrier{one, "br", 2}.arrive_and_wait();
     }
     EXPECT_FALSE((barrier{one, "br", 2}.arrive_and_wait_for(20ms)));
+    {
+        std::atomic<int> changes{0};
+        election candidate{two, "el", {.id = "node"}};
+        auto const observing = election{one, "el"}.observe([&](leader_change const&) { ++changes; });
+        {
+            auto const leading = candidate.campaign();
+            EXPECT_TRUE((election{one, "el"}.leader()));
+        }
+        EXPECT_TRUE(eventually([&] { return changes >= 2; }));
+    }
     // Registration and statistics, which nobody waits for.
     EXPECT_TRUE(eventually([&] { return server.must({"EXISTS", "lockstep:{clients}:index"}).integer == 1; }));
     one.close();
@@ -94,8 +123,8 @@ TEST_F(cli_acl, is_enough_for_every_primitive) {
     EXPECT_THAT(refusals(), IsEmpty());
 }
 
-TEST_F(cli_acl, is_enough_for_messages_and_state) {
-    make_user({});
+TEST_F(cli_acl, for_messaging_is_enough_for_queues_streams_and_buses) {
+    make_user({"--for", "messaging"});
     client one{login("one")};
     {
         queue<std::string> items{one, "q", {.max_deliveries = 1, .max_length = 10}};
@@ -129,11 +158,36 @@ TEST_F(cli_acl, is_enough_for_messages_and_state) {
         EXPECT_TRUE(eventually([&] { return heard == 1; }));
     }
     {
+        idempotency once{one, "payments"};
+        EXPECT_TRUE(once.run("a", [] {}));
+        EXPECT_FALSE(once.run("a", [] {}));
+    }
+    one.close();
+    EXPECT_THAT(refusals(), only_about({"client|id"}));
+}
+
+TEST_F(cli_acl, for_messaging_lets_a_consumer_stop_without_ending_the_waiting_of_others) {
+    make_user({"--for", "messaging"});
+    client one{login("one")};
+    stream entries{one, "s"};
+    std::atomic<int> handled{0};
+    consumer worker{one, "s", [&](delivery const&) { ++handled; }, {.group = "g"}};
+    entries.add({{"a", "b"}});
+    EXPECT_TRUE(eventually([&] { return handled == 1; }));
+    EXPECT_TRUE(eventually([&] { return server.info("blocked_clients") == "1"; }));
+    auto const begin = std::chrono::steady_clock::now();
+    worker.stop();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s) << "the read that waited is over after a second, not after 15";
+}
+
+TEST_F(cli_acl, for_state_is_enough_for_what_is_shared) {
+    make_user({"--for", "state"});
+    client one{login("one")};
+    {
         shared_value<std::string> value{one, "v"};
         auto const watching = value.watch([](auto const&) {});
         value.set("x", {.ttl = 10s, .fence = 1});
-        near_cache<std::string> cache{one};
-        EXPECT_EQ(cache.get("v")->value, "x");
+        EXPECT_EQ(value.get()->value, "x");
         value.erase();
         shared_map<std::string> map{one, "m"};
         map.set("f", "x");
@@ -175,71 +229,203 @@ TEST_F(cli_acl, is_enough_for_messages_and_state) {
     EXPECT_THAT(refusals(), IsEmpty());
 }
 
-TEST_F(cli_acl, is_enough_for_the_command) {
+TEST_F(cli_acl, for_jobs_is_enough_for_workers_and_those_who_schedule) {
+    make_user({"--for", "jobs"});
+    client one{login("one")};
+    job_client jobs{one, "shop"};
+    job_worker worker{one, "shop", {.concurrency = 2}};
+    std::atomic<bool> fails{true};
+    worker.handle<std::string>("mail", [&](job_context& job, std::string const& payload) {
+        job.progress("half");
+        if (payload == "bad" && fails) throw std::runtime_error("no");
+        return payload;
+    });
+    worker.start();
+    auto const done = jobs.schedule("mail", std::string{"good"}, {.priority = 1, .key = "k", .tags = "t"});
+    EXPECT_EQ(jobs.wait(done.id, 20s).value().state, job_state::completed);
+    auto const bad = jobs.schedule("mail", std::string{"bad"}, {.attempts = 1});
+    EXPECT_EQ(jobs.wait(bad.id, 20s).value().state, job_state::failed);
+    fails = false;
+    EXPECT_TRUE(jobs.requeue(bad.id));
+    EXPECT_EQ(jobs.wait(bad.id, 20s).value().state, job_state::completed);
+    auto const later = jobs.schedule("mail", std::string{"x"}, {.delay = 1h});
+    EXPECT_TRUE(jobs.cancel(later.id));
+    job_flow flow;
+    flow.add("a", "mail", std::string{"a"}).add("b", "mail", std::string{"b"}).after("b", {"a"});
+    auto const ids = jobs.add_flow(flow);
+    EXPECT_EQ(jobs.wait(ids.at("b"), 20s).value().state, job_state::completed);
+    EXPECT_EQ(jobs.flow_of(ids.at("b")).jobs.size(), 2U);
+    jobs.cron("nightly", "mail", std::string{"all"}, {.expression = "* * * * * *"});
+    EXPECT_TRUE(eventually([&] { return jobs.counts("mail").completed > 4; })) << "a schedule is fired";
+    EXPECT_EQ(jobs.crons().size(), 1U);
+    EXPECT_TRUE(jobs.drop_cron("nightly"));
+    EXPECT_TRUE(jobs.pause("mail"));
+    jobs.schedule("mail", std::string{"x"});
+    jobs.list("mail", job_state::waiting);
+    EXPECT_EQ(jobs.cancel_all({.type = "mail", .state = job_state::waiting}), 1);
+    EXPECT_TRUE(jobs.resume("mail"));
+    worker.stop();
+    one.close();
+    EXPECT_THAT(refusals(), IsEmpty());
+}
+
+TEST_F(cli_acl, for_near_cache_is_enough_to_read_what_others_write) {
+    make_user({"--for", "near-cache"});
+    client writer{{.url = server.url()}};
+    shared_value<std::string> value{writer, "v"};
+    value.set("x");
+    shared_map<std::string> fields{writer, "m"};
+    fields.set("f", "x");
+    client reader{login("reader")};
+    near_cache<std::string> cache{reader};
+    near_map<std::string> map{reader, "m"};
+    EXPECT_EQ(cache.get("v")->value, "x");
+    EXPECT_EQ(map.get("f")->value, "x");
+    value.set("y");
+    fields.set("f", "y");
+    EXPECT_TRUE(eventually([&] { return cache.get("v")->value == "y" && map.get("f")->value == "y"; })) << "it is told of changes";
+    reader.close();
+    EXPECT_THAT(refusals(), IsEmpty());
+}
+
+TEST_F(cli_acl, of_programs_alone_hints_at_near_cache) {
     make_user({});
-    auto const secret = home.file("password");
-    std::ofstream{secret} << "secret\n";
+    client reader{login("reader")};
+    near_cache<std::string> cache{reader};
+    try {
+        cache.get("v");
+        ADD_FAILURE();
+    } catch (error const& problem) {
+        EXPECT_THAT(problem.what(), HasSubstr("lockstep acl --for near-cache"));
+    }
+}
+
+TEST_F(cli_acl, of_programs_is_enough_for_the_command) {
+    make_user({});
     for (auto const& words : std::vector<std::vector<std::string>>{{"run", "x", "--", "true"}, {"run", "-s", "x", "--", "true"}, {"run", "-c", "2", "x", "--", "true"},
                                                                   {"event", "set", "e"}, {"event", "wait", "e"}, {"sem", "show", "x"}, {"barrier", "b", "-p", "1"}}) {
-        auto line = words;
-        line.insert(line.begin(), {"--user", "worker", "--password-file", secret});
-        auto const seen = run(line);
+        auto const seen = run_as_worker(words);
         EXPECT_EQ(seen.code, 0) << words.front() << ": " << seen.text;
     }
     EXPECT_THAT(refusals(), IsEmpty());
-    auto const looking = run({"--user", "worker", "--password-file", secret, "ls"});
+    auto const looking = run_as_worker({"ls"});
     EXPECT_EQ(looking.code, 77);
     EXPECT_THAT(looking.text, HasSubstr("lockstep acl"));
 }
 
-TEST_F(cli_acl, is_enough_for_monitors_if_told_so) {
-    make_user({"--monitor"});
-    client worker{login("holder")};
+TEST_F(cli_acl, for_look_is_enough_to_see_everything_and_to_change_nothing) {
+    make_user({"--for", "look"});
+    client worker{{.url = server.url(), .name = "holder", .record = true}};
+    auto held = mutex{worker, "x"}.acquire();
+    client second{{.url = server.url(), .name = "waiter"}};
+    std::jthread waiting{[&] { mutex{second, "x"}.try_acquire_for(1min); }};
+    job_client jobs{worker, "shop"};
+    jobs.schedule("mail", std::string{"a"});
+    jobs.cron("nightly", "mail", std::string{"all"}, {.expression = "30 2 * * *"});
+    queue<std::string>{worker, "q"}.enqueue("a");
     client looker{login("looker")};
     monitor from{looker};
-    auto held = mutex{worker, "x"}.acquire();
     std::atomic<int> seen{0};
-    auto const watching = from.watch([&](snapshot const&) { ++seen; });
+    auto watching = from.watch([&](snapshot const& now) { seen += now.trouble.empty() ? 1 : -1'000; });
     EXPECT_EQ(from.active("x").size(), 1U);
     EXPECT_TRUE(eventually([&] { return seen > 0; }));
-    EXPECT_FALSE(from.why("x").holds.empty());
-    from.waiters();
+    EXPECT_TRUE(eventually([&] { return !from.clients().empty(); }, 20s));
+    EXPECT_TRUE(eventually([&] { return from.why("x").holds.size() == 1 && from.waiters("x").size() == 1; }));
     from.stale();
-    from.clients();
     from.statistics();
     from.contention();
-    from.history();
-    EXPECT_TRUE(from.ask(from.active("x").front()));
-    EXPECT_TRUE(from.release(from.active("x").front(), {.force = true}));
-    EXPECT_FALSE(from.audit().empty());
-    EXPECT_THAT(refusals(), IsEmpty());
+    EXPECT_TRUE(eventually([&] { return !from.history().empty(); }, 20s));
+    EXPECT_TRUE(from.audit().empty());
+    EXPECT_TRUE(eventually([&] { return from.snapshot().objects.size() >= 3; }, 20s)) << "the server was told of them";
+    EXPECT_THAT(refusals(), only_about({"publish", "pubsub|channels"})) << "clients are not asked to say what they do, and buses are not listed";
+    for (auto const& words : std::vector<std::vector<std::string>>{
+             {"ls"}, {"who", "x"}, {"why", "x"}, {"stats"}, {"history", "x"}, {"verify"}, {"jobs", "stats", "shop"}, {"jobs", "crons", "shop"}, {"jobs", "ls", "shop"}, {"queue", "count", "q"}}) {
+        auto const shown = run_as_worker(words);
+        EXPECT_EQ(shown.code, 0) << words[0] << ": " << shown.text;
+    }
+    EXPECT_EQ(run_as_worker({"top", "--once"}).code, 0);
+    EXPECT_THROW(from.release(from.active("x").front(), {.force = true}), server_error);
+    EXPECT_EQ(from.active("x").size(), 1U);
+    watching.stop();
+    held.release();
 }
 
-TEST_F(cli_acl, allows_nothing_else) {
-    make_user({"--monitor"});
-    server.must({"SET", "foreign", "1"});
-    server.must({"HSET", "lockstepping:{x}:lock", "a", "1"});
-    auto user = server.connect();
-    user.must({"AUTH", "worker", "secret"});
-    for (auto const& words : std::vector<std::vector<std::string>>{
-             {"GET", "foreign"}, {"SET", "foreign", "2"}, {"APPEND", "lockstep:{x}:lock", "2"}, {"DEL", "foreign"}, {"HGETALL", "lockstepping:{x}:lock"}, {"FLUSHALL"}, {"FLUSHDB"},
-             {"CONFIG", "GET", "*"}, {"CONFIG", "SET", "maxmemory", "1"}, {"ACL", "LIST"}, {"ACL", "WHOAMI"}, {"KEYS", "*"}, {"CLIENT", "KILL", "TYPE", "normal"}, {"CLIENT", "LIST"},
-             {"SHUTDOWN"}, {"DEBUG", "SLEEP", "0"}, {"SCRIPT", "FLUSH"}, {"FUNCTION", "LIST"}, {"REPLICAOF", "NO", "ONE"}, {"MONITOR"}, {"SAVE"}, {"SUBSCRIBE", "foreign"},
-             {"PUBLISH", "foreign", "x"}, {"PSUBSCRIBE", "*"}, {"EVAL", "return redis.call('GET', KEYS[1])", "1", "foreign"},
-             {"EVAL", "return redis.call('FLUSHALL')", "0"}, {"EVAL", "return redis.call('GET', 'foreign')", "0"}}) {
-        auto const said = user.command(words);
-        EXPECT_TRUE(said.is_error()) << words[0] << ' ' << (words.size() > 1 ? words[1] : "") << ": " << describe(said);
-        EXPECT_THAT(said.text, testing::AnyOf(HasSubstr("NOPERM"), HasSubstr("permissions"), HasSubstr("The user executing the script can't"))) << words[0];
+TEST_F(cli_acl, for_act_is_enough_to_release_and_to_ask_and_is_audited) {
+    make_user({"--for", "act"});
+    client worker{{.url = server.url(), .name = "holder"}};
+    client actor{login("actor")};
+    monitor from{actor};
+    auto held = mutex{worker, "x"}.acquire();
+    auto const permit = counting_semaphore::create(worker, "sem", 1).acquire();
+    EXPECT_TRUE(from.ask(from.active("x").front()));
+    EXPECT_TRUE(from.release(from.active("x").front(), {.force = true}));
+    EXPECT_TRUE(from.release(from.active("sem").front(), {.force = true}));
+    ASSERT_EQ(from.audit().size(), 3U);
+    EXPECT_EQ(from.audit().front().outcome, "done");
+    job_client{worker, "shop"}.schedule("mail", std::string{"a"}, {.delay = 1h});
+    job_client jobs{actor, "shop"};
+    EXPECT_TRUE(jobs.pause("mail"));
+    EXPECT_TRUE(jobs.resume("mail"));
+    EXPECT_EQ(jobs.cancel_all({.type = "mail"}), 1);
+    EXPECT_EQ(run_as_worker({"jobs", "pause", "shop", "--type", "mail"}).code, 0);
+    actor.close();
+    EXPECT_THAT(refusals(), only_about({"pubsub|channels"}));
+}
+
+TEST_F(cli_acl, with_scan_is_enough_for_ls_scan) {
+    make_user({"--for", "look", "--scan"});
+    client worker{{.url = server.url()}};
+    auto const held = mutex{worker, "x"}.acquire();
+    EXPECT_EQ(run_as_worker({"ls", "--scan"}).code, 0);
+    EXPECT_THAT(refusals(), IsEmpty());
+    make_user({"--for", "look"});
+    EXPECT_EQ(run_as_worker({"ls", "--scan"}).code, 77);
+}
+
+TEST_F(cli_acl, warns_of_what_reaches_beyond_the_prefix) {
+    EXPECT_THAT(run({"acl"}).text, testing::Not(HasSubstr("learns")));
+    EXPECT_THAT(run({"acl", "--for", "near-cache"}).text, HasSubstr("# near-cache: the user learns the names of all keys"));
+    EXPECT_THAT(run({"acl", "--for", "look", "--scan"}).text, HasSubstr("# scan: the user learns the names of all keys"));
+    EXPECT_THAT(run({"acl", "--for", "act"}).text, HasSubstr("# act: the user can write false entries"));
+}
+
+TEST_F(cli_acl, refuses_uses_and_prefixes_that_are_none) {
+    auto const use = run({"acl", "--for", "everything"});
+    EXPECT_EQ(use.code, 64);
+    EXPECT_THAT(use.text, HasSubstr("near-cache"));
+    EXPECT_EQ(run({"acl", "--scan"}).code, 64);
+    EXPECT_EQ(run({"acl", "--for", "locks", "--scan"}).code, 64);
+    for (std::string const prefix : {"a ~* +@all x", "a' b", "a\"b", "a\nuser b on nopass +@all"}) {
+        auto const seen = run({"--prefix", prefix, "acl", "--file"});
+        EXPECT_EQ(seen.code, 64) << seen.text;
+        EXPECT_THAT(seen.text, HasSubstr("prefix"));
+        EXPECT_THAT(seen.text, testing::Not(HasSubstr("user lockstep"))) << prefix;
     }
-    EXPECT_EQ(server.must({"GET", "foreign"}).text, "1");
 }
 
 TEST_F(cli_acl, prints_what_redis_cli_and_an_acl_file_take) {
     auto const file = run({"acl", "--file", "billing"});
-    EXPECT_THAT(file.text, HasSubstr("\nuser billing on >PASSWORD resetkeys resetchannels -@all ~lockstep:{*}:* "));
-    EXPECT_THAT(run({"--prefix", "shop", "acl"}).text, HasSubstr("ACL SETUSER lockstep on >PASSWORD resetkeys resetchannels -@all ~shop:{*}:* "));
+    EXPECT_THAT(file.text, HasSubstr("\nuser billing reset resetchannels ~lockstep:{*}:* "));
+    EXPECT_THAT(file.text, HasSubstr(" on >PASSWORD\n"));
+    EXPECT_THAT(run({"--prefix", "shop", "acl"}).text, HasSubstr("ACL SETUSER lockstep reset resetchannels ~shop:{*}:* "));
+    EXPECT_THAT(run({"acl", "--for", "act"}).text, HasSubstr(" '(+rpush %W~lockstep-audit:log)' on >PASSWORD"));
     EXPECT_THAT(finish({program_path("lockstep"), "acl", "--offline", "--cluster"}).text, HasSubstr("+cluster|slots"));
     EXPECT_EQ(run({"acl", "two words"}).code, 64);
+    auto const both = run({"acl", "--for", "locks,look", "--for", "near-cache", "billing"});
+    EXPECT_THAT(both.text, HasSubstr("ACL SETUSER billing "));
+    EXPECT_THAT(both.text, HasSubstr("+client|tracking"));
+}
+
+TEST_F(cli_acl, prints_a_line_that_a_server_reads_from_its_acl_file) {
+    auto const printed = finish({program_path("lockstep"), "acl", "billing", "--for", "act,messaging", "--file", "--offline", "--prefix", "a*b"}).text;
+    auto line = printed.substr(printed.find("user billing"));
+    line.erase(line.find(" on >PASSWORD"));
+    redis_server other{{.users = {line.substr(5) + " on >secret"}}};
+    auto user = other.connect();
+    user.must({"AUTH", "billing", "secret"});
+    user.must({"RPUSH", "a*b-audit:log", "x"});
+    user.must({"HSET", "a*b:{x}:lock", "f", "1"});
+    EXPECT_TRUE(user.command({"HSET", "axb:{x}:lock", "f", "1"}).is_error());
 }
 
 }  // namespace

@@ -129,8 +129,11 @@ TYPED_TEST(diagnosis, of_a_user_who_may_only_use_locks_says_what_was_not_looked_
 // As `lockstep acl` prints them: they are enough, and what only monitors need is told apart.
 TYPED_TEST(diagnosis, of_a_user_with_the_least_rights) {
     for (bool const looks : {false, true}) {
-        std::string rules = "bob on >secret";
-        for (auto const& one : observe::acl_rules({.looks = looks})) rules += " " + one;
+        observe::acl_needs needs;
+        if (looks) needs.uses.push_back(observe::acl_use::look);
+        std::string rules = "bob";
+        for (auto const& one : observe::acl_rules(needs)) rules += " " + one;
+        rules += " on >secret";
         redis_server server{{.users = {rules}, .append_only = true}};
         client by{server.url("bob", "secret")};
         EXPECT_EQ(health_of<TypeParam>(by).state, health_state::healthy);

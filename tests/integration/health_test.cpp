@@ -269,7 +269,7 @@ TYPED_TEST(health, of_a_user_without_the_keys_or_the_channels_names_them) {
     client by{server.url("bob", "secret")};
     auto report = this->look(by);
     auto const rights = found_in(report, "rights");
-    EXPECT_TRUE(has(rights.found, "~lockstep:*") && has(rights.found, "&lockstep:*")) << report.text();
+    EXPECT_TRUE(has(rights.found, "~lockstep:{*}:*") && has(rights.found, "&lockstep:wake:*")) << report.text();
     follow(server, rights.advice, "ACL SETUSER bob");
     EXPECT_TRUE(eventually([&] { return this->look(by).state == health_state::healthy; })) << report.text();
 }

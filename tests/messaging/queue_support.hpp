@@ -58,7 +58,8 @@ inline long calls(redis_server& server) {
         auto const at = stats.find(field);
         return at == std::string::npos ? 0 : std::stol(stats.substr(at + field.size()));
     };
-    return number("cmdstat_evalsha:calls=") + number("cmdstat_eval:calls=") - number("errorstat_NOSCRIPT:count=");
+    return number("cmdstat_evalsha:calls=") + number("cmdstat_eval:calls=") + number("cmdstat_evalsha_ro:calls=") + number("cmdstat_eval_ro:calls=") -
+           number("errorstat_NOSCRIPT:count=");
 }
 
 /// Nobody polls: no script has run for a while.

@@ -241,12 +241,12 @@ TEST(health_rules, missing_right_is_read_from_the_words_of_each_server) {
         return missing_right("NOPERM this user has no permissions to " + words, "HGET", "app");
     };
     EXPECT_EQ(redis_7_0("run the 'hget' command"), "+hget");
-    EXPECT_EQ(redis_7_0("access one of the keys used as arguments"), "~app:*");
-    EXPECT_EQ(redis_7_0("access one of the channels used as arguments"), "&app:*");
+    EXPECT_EQ(redis_7_0("access one of the keys used as arguments"), "~app:{*}:*");
+    EXPECT_EQ(redis_7_0("access one of the channels used as arguments"), "&app:wake:* &app:{*}:* &app:news");
     auto const later = [](std::string const& words) { return missing_right("NOPERM " + words, "HGET", "app"); };
     EXPECT_EQ(later("User bob has no permissions to run the 'hget' command"), "+hget");
-    EXPECT_EQ(later("No permissions to access a key"), "~app:*");
-    EXPECT_EQ(later("No permissions to access a channel"), "&app:*");
+    EXPECT_EQ(later("No permissions to access a key"), "~app:{*}:*");
+    EXPECT_EQ(later("No permissions to access a channel"), "&app:wake:* &app:{*}:* &app:news");
     EXPECT_EQ(later("No permissions to access database"), "alldbs") << "Valkey 9.1";
 }
 

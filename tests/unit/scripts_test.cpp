@@ -41,9 +41,9 @@ std::string sha1_of(std::string_view text) {
 }
 
 // What is generated for the script `sample`.
-std::string embedded(std::string const& text, unsigned keys) {
+std::string embedded(std::string const& text, unsigned keys, std::string const& read_only = "false") {
     return "sample_text[] = R\"lua(" + text + ")lua\";\nconstinit script const sample{\"sample\", {sample_text, sizeof sample_text - 1}, \"" +
-           sha1_of(text) + "\", " + std::to_string(keys) + "};\n";
+           sha1_of(text) + "\", " + std::to_string(keys) + ", " + read_only + "};\n";
 }
 
 // The file with each line `--#include x` replaced by include/x.lua.
@@ -167,6 +167,14 @@ TEST_F(script_check, lets_one_that_grows_nothing_say_so_before_its_header) {
         EXPECT_FALSE(passes(other + text)) << other;
         EXPECT_NE(output.find("must open with"), std::string::npos) << output;
     }
+}
+
+TEST_F(script_check, knows_one_that_changes_nothing_by_its_header) {
+    std::string const code = "\n  KEYS[1]  key  string\n  Returns  1\n]]\nreturn redis.call('GET', KEYS[1])\n";
+    EXPECT_TRUE(passes("--[[ sample: x. Changes nothing." + code)) << output;
+    EXPECT_THAT(generated, testing::HasSubstr(embedded("--[[ sample: x. Changes nothing." + code, 1, "true")));
+    EXPECT_TRUE(passes("--[[ sample: x. The same again changes nothing." + code + "-- Changes nothing.\n")) << output;
+    EXPECT_THAT(generated, testing::HasSubstr(embedded("--[[ sample: x. The same again changes nothing." + code + "-- Changes nothing.\n", 1)));
 }
 
 TEST_F(script_check, refuses_headers_that_do_not_tell_the_truth) {

@@ -27,7 +27,7 @@ _lockstep() {
         --listen --port --token-file --allow-host
         --most --hold --reason --every --within --slow --id --priority --delay --key --tag --tags --requeue --drop --version --fence
         --type --state --older-than --from --attempts --zone --missed --late --exec --concurrency --lease --grace --stop-after
-        --limit --per --algorithm --burst --cost --expected --order --ties --period --skip --previous --retention '
+        --limit --per --algorithm --burst --cost --expected --order --ties --period --skip --previous --retention --for '
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
@@ -57,6 +57,7 @@ _lockstep() {
         --order) mapfile -t COMPREPLY < <(compgen -W 'highest lowest' -- "$cur") && return ;;
         --ties) mapfile -t COMPREPLY < <(compgen -W 'member earlier' -- "$cur") && return ;;
         --period) mapfile -t COMPREPLY < <(compgen -W 'hour day week month' -- "$cur") && return ;;
+        --for) mapfile -t COMPREPLY < <(compgen -W 'locks messaging jobs state near-cache look act' -- "$cur") && return ;;
         --sort) mapfile -t COMPREPLY < <(compgen -W 'name held queue' -- "$cur") && return ;;
         ?*) return ;;
     esac

@@ -1,0 +1,151 @@
+#include "observe/audit.hpp"
+
+#include "base/names.hpp"
+#include "base/random.hpp"
+#include "base/words.hpp"
+
+#include <lockstep/error.hpp>
+#include <lockstep/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+namespace lockstep::observe {
+namespace {
+
+constexpr std::int64_t kept = 10'000;
+constexpr std::int64_t shortened_every = 1'000;  // entries
+constexpr std::int64_t page = 500;
+
+void append_field(std::string& to, std::string_view field, std::string_view value) {
+    to.append(field).append(1, ' ');
+    for (char const c : value) {
+        if (c == '\n' || c == '%') {
+            to += fmt::format("%{:02X}", c);
+        } else {
+            to += c;
+        }
+    }
+    to += '\n';
+}
+
+std::string decoded(std::string_view value) {
+    std::string text;
+    while (!value.empty()) {
+        bool const is_line_end = value.starts_with("%0A");
+        if (is_line_end || value.starts_with("%25")) {
+            text += is_line_end ? '\n' : '%';
+            value.remove_prefix(3);
+        } else {
+            text += value.front();
+            value.remove_prefix(1);
+        }
+    }
+    return text;
+}
+
+struct parsed_entry {
+    audit_entry entry;
+    std::string of, outcome;
+};
+
+parsed_entry parse(std::string_view text) {
+    parsed_entry made;
+    auto& entry = made.entry;
+    entry.outcome = "requested";
+    while (!text.empty()) {
+        auto line = base::cut(text, '\n');
+        auto const field = base::cut(line, ' ');
+        if (field == "id") entry.id = decoded(line);
+        if (field == "action") entry.action = decoded(line);
+        if (field == "name") entry.name = decoded(line);
+        if (field == "kind") entry.kind = decoded(line);
+        if (field == "hold") entry.hold = decoded(line);
+        if (field == "owner") entry.owner = decoded(line);
+        if (field == "by") entry.by = decoded(line);
+        if (field == "reason") entry.reason = decoded(line);
+        if (field == "fence") entry.fence = base::number_in<std::uint64_t>(line).value_or(0);
+        if (field == "of") made.of = decoded(line);
+        if (field == "outcome") made.outcome = decoded(line);
+    }
+    auto const ms = base::number_in<std::int64_t>(std::string_view{entry.id}.substr(0, entry.id.find('-')));
+    entry.at = std::chrono::system_clock::time_point{std::chrono::milliseconds{ms.value_or(0)}};
+    return made;
+}
+
+/// Not allowed to `act` users, who may only append: then it stays as long as it is.
+task<void> shorten(reader from, std::string key) {
+    try {
+        auto trimming = from.at(key, {"LTRIM", key, std::to_string(-kept), "-1"});
+        co_await std::move(trimming);
+    } catch (server_error const&) {
+    }
+}
+
+}  // namespace
+
+std::string audit_key(std::string_view prefix) {
+    base::check_prefix(prefix);
+    return std::string{prefix} + "-audit:log";
+}
+
+task<std::string> append_audit(reader from, audit_fields fields) {
+    auto const key = audit_key(from.prefix());
+    auto asking = from.at(key, {"TIME"});
+    auto const time = co_await std::move(asking);
+    auto const us = base::number_in<std::int64_t>(time[1].text()).value_or(0);
+    auto const id = fmt::format("{}{:03}-{}", time[0].text(), us / 1'000, base::random_id());
+    std::string text;
+    append_field(text, "id", id);
+    for (auto const& [field, value] : fields) append_field(text, field, value);
+    auto writing = from.at(key, {"RPUSH", key, text});
+    auto const length = co_await std::move(writing);
+    if (length.integer() > kept && length.integer() % shortened_every == 0) {
+        auto shortening = shorten(from, key);
+        co_await std::move(shortening);
+    }
+    co_return id;
+}
+
+task<void> append_outcome(reader from, std::string entry, std::string outcome) {
+    try {
+        audit_fields fields{{"of", std::move(entry)}, {"outcome", outcome}};
+        auto writing = append_audit(std::move(from), std::move(fields));
+        co_await std::move(writing);
+    } catch (error const& problem) {
+        log(log_level::warning, fmt::format("an action ended ('{}'), but that could not be noted in the audit log: {}", outcome, problem.what()));
+    }
+}
+
+task<std::vector<audit_entry>> read_audit(reader from, std::size_t count) {
+    auto const key = audit_key(from.prefix());
+    auto counting = from.at(key, {"LLEN", key});
+    auto const length = co_await std::move(counting);
+    auto const wanted = static_cast<std::int64_t>(std::min<std::size_t>(count, kept));
+    std::map<std::string, std::string, std::less<>> outcomes;  // one stands behind its action, so it is read first
+    std::vector<audit_entry> all;
+    auto end = length.integer();
+    auto const begin = std::max<std::int64_t>(0, end - 2 * wanted);
+    while (end > begin && std::ssize(all) < wanted) {
+        auto const start = std::max(begin, end - page);
+        auto asking = from.at(key, {"LRANGE", key, std::to_string(start), std::to_string(end - 1)});
+        auto const texts = co_await std::move(asking);
+        std::vector<parsed_entry> entries;
+        for (auto const text : texts) entries.push_back(parse(text.text()));
+        for (auto one = entries.rbegin(); one != entries.rend() && std::ssize(all) < wanted; ++one) {
+            if (!one->of.empty()) {
+                outcomes.emplace(std::move(one->of), std::move(one->outcome));
+            } else if (!one->entry.id.empty()) {
+                if (auto const known = outcomes.find(one->entry.id); known != outcomes.end()) one->entry.outcome = known->second;
+                all.push_back(std::move(one->entry));
+            }
+        }
+        end = start;
+    }
+    co_return all;
+}
+
+}  // namespace lockstep::observe

@@ -23,7 +23,7 @@ bool takes(std::string_view& pattern, char c) noexcept {
         if (pattern.front() == '\\' && pattern.size() > 1) next();
         char low = next();
         char high = low;
-        if (pattern.size() > 1 && pattern.front() == '-' && pattern[1] != ']') {
+        if (pattern.size() > 1 && pattern.front() == '-') {  // [a-] too is a range, to ]
             next();
             high = next();
             if (low > high) std::swap(low, high);

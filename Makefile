@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 FOLDERS = $(wildcard include src apps tests bench examples)
 export NINJA_STATUS = [%f/%t %es] # steps done and in all, seconds
 
-.PHONY: help build run test check check-all test-sanitize examples bench install dist format tidy lint-tools clean
+.PHONY: help build run test check check-all test-sanitize fuzz examples bench install dist sbom format tidy lint-tools clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -66,6 +66,12 @@ check-all: ## the whole matrix: compilers, sanitizers, servers, systems; hours (
 
 # Clang's tools of version 19, as installed; else those without a number.
 CLANG = $(if $(shell command -v clang-tidy-19),-19)
+sbom: ## what a build consists of, as CycloneDX: build/lockstep.cdx.json
+	@tools/setup test
+	@mkdir -p build
+	@tools/sbom > build/lockstep.cdx.json
+	@echo build/lockstep.cdx.json
+
 lint-tools:
 	@tools/setup lint
 

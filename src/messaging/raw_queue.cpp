@@ -1,5 +1,6 @@
 #include <lockstep/detail/raw_queue.hpp>
 
+#include "base/stored_time.hpp"
 #include "base/words.hpp"
 #include "lease/pause.hpp"
 #include "messaging/depot.hpp"
@@ -148,7 +149,7 @@ raw_letter read_letter(reply_view::iterator at) {
     letter.id = (*at).text();
     std::int64_t ms = 0;
     std::from_chars(letter.id.data(), letter.id.data() + letter.id.size(), ms);
-    letter.died = std::chrono::system_clock::time_point{milliseconds{ms}};
+    letter.died = base::time_of_ms(ms);
     auto const deliveries = (*++at).text();
     std::from_chars(deliveries.data(), deliveries.data() + deliveries.size(), letter.deliveries);
     letter.reason = (*++at).text();

@@ -1,4 +1,5 @@
 #include "base/host.hpp"
+#include "base/stored_time.hpp"
 #include "lease/kind.hpp"
 #include "observe/picture.hpp"
 #include "scripts/all.hpp"
@@ -205,7 +206,7 @@ audit_entry read_entry(std::string_view id, reply_view fields) {
     one.id = id;
     std::int64_t ms = 0;
     std::from_chars(id.data(), id.data() + id.size(), ms);
-    one.at = std::chrono::system_clock::time_point{std::chrono::milliseconds{ms}};
+    one.at = base::time_of_ms(ms);
     one.outcome = "requested";
     for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
         auto const field = fields[i].text();

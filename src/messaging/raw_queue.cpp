@@ -169,7 +169,7 @@ task<std::vector<raw_letter>> read_dead(place at, std::size_t most, std::string 
         std::array<argument, 4> const words{after, std::min<std::size_t>(most - letters.size(), 1'000), at->limits().budget, at->limits().largest};
         auto request = run_on(at, scripts::queue_letters, keys, words);
         auto const said = co_await std::move(request);
-        if (said.size() == 0) break;
+        if (said.size() < 4) break;  // a letter has four fields
         auto one = static_cast<reply_view const&>(said).begin();
         for (std::size_t i = 0; i != said.size() / 4; ++i) {
             letters.push_back(read_letter(one));

@@ -170,6 +170,11 @@ job_terms read_terms(std::string_view text) {
     found.factor = number<double>(cut(text, ' '));
     found.jitter = number<double>(cut(text, ' '));
     found.timeout = milliseconds{number(cut(text, ' '))};
+    // What write_terms allows; with anything else a pause could be negative, or no number.
+    auto const is_delay = [](milliseconds time) { return time.count() >= 0 && time <= longest_delay; };
+    bool const is_allowed = found.attempts >= 1 && is_delay(found.backoff) && is_delay(found.max_backoff) && found.factor >= 1 && found.factor <= 100 &&
+                            found.jitter >= 0 && found.jitter <= 1 && is_delay(found.timeout);
+    if (!is_allowed) not_understood();
     return found;
 }
 

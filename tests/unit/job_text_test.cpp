@@ -28,5 +28,13 @@ TEST(job_text, takes_times_that_the_clock_does_not_have_for_its_last) {
     for (auto const* const text : {"- 1 1e300 0 0 \t\t\nx", "- 1 nan 0 0 \t\t\nx", "- 1 inf 0 0 \t\t\nx"}) EXPECT_THROW(static_cast<void>(read_record(text)), protocol_error) << text;
 }
 
+TEST(job_text, refuses_terms_that_nobody_may_write) {
+    EXPECT_EQ(read_terms("5 1000 600000 2 0.1 0").attempts, 5);
+    for (auto const* const text : {"0 1000 600000 2 0.1 0", "5 -1 600000 2 0.1 0", "5 1000 9223372036854775807 2 0.1 0", "5 1000 600000 0.5 0.1 0",
+                                   "5 1000 600000 nan 0.1 0", "5 1000 600000 2 600000 0", "5 1000 600000 2 -1 0", "5 1000 600000 2 0.1 -1"}) {
+        EXPECT_THROW(static_cast<void>(read_terms(text)), protocol_error) << text;
+    }
+}
+
 }  // namespace
 }  // namespace lockstep::detail

@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 FOLDERS = $(wildcard include src apps tests bench examples)
 export NINJA_STATUS = [%f/%t %es] # steps done and in all, seconds
 
-.PHONY: help build run test check check-all test-sanitize examples bench install dist format tidy lint-tools clean
+.PHONY: help build run test check check-all test-sanitize fuzz examples bench install dist sbom format tidy lint-tools clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -21,7 +21,7 @@ build: ## the library and the command, in build/release; installs what that need
 run: build ## build, then run the demo: a fleet that contends, the dashboard, and what happens when some of it dies
 	@build/release/bin/lockstep demo
 
-test: ## everything: builds in build/test and runs all tests, with 30 s of fuzzing
+test: ## everything: builds in build/test and runs all tests, with 2 s of each fuzz target
 	@tools/setup test
 	@cmake --preset test --log-level=NOTICE
 	@cmake --build --preset test -j $(JOBS)
@@ -39,6 +39,12 @@ test-sanitize: ## all tests under ASan and UBSan, then under TSan
 	    cmake --preset $$preset --log-level=NOTICE && cmake --build --preset $$preset -j $(JOBS) && \
 	    ctest --preset $$preset -j $(TESTS_SANITIZED) || exit 1; \
 	done
+
+fuzz: ## every fuzz target for SECONDS (600) each, or those that TARGETS matches (TARGETS='url|cron')
+	@tools/setup test
+	@cmake --preset test --log-level=NOTICE
+	@cmake --build --preset test -j $(JOBS) --target fuzz_targets
+	@LOCKSTEP_FUZZ_SECONDS=$(or $(SECONDS),600) ctest --preset test -j $(JOBS) -R '^fuzz_($(or $(TARGETS),.*))$$'
 
 examples: ## the programs in examples/, in build/release/bin
 	@tools/setup run
@@ -59,6 +65,12 @@ dist: ## the release tarball, with the dashboard's page: build/lockstep-VERSION.
 	@cmake --preset release --log-level=NOTICE
 	@cmake --build --preset release --target dashboard_page
 	@cmake -DBUILD=build/release -P cmake/dist.cmake
+
+sbom: ## what a build consists of, as CycloneDX: build/lockstep.cdx.json
+	@tools/setup test
+	@mkdir -p build
+	@tools/sbom > build/lockstep.cdx.json
+	@echo build/lockstep.cdx.json
 
 check-all: ## the whole matrix: compilers, sanitizers, servers, systems; hours (CELLS="asan tsan" for some)
 	@tools/setup check-all

@@ -3,6 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/lockstep DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
+install(FILES LICENSE THIRD_PARTY_NOTICES DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(TARGETS lockstep lockstep_asio lockstep_json EXPORT lockstep-targets)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/lockstep")

@@ -103,8 +103,10 @@ exit_code refuse(context const& all, CLI::App const& app, CLI::ParseError const&
     return explain(all, std::make_exception_ptr(failure{exit_code::usage, printable(text), fmt::format("see `{} --help`", line)}));
 }
 
-exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
-    CLI::App app{about, "lockstep"};
+}  // namespace
+
+std::optional<exit_code> parse_arguments(CLI::App& app, std::vector<std::string> arguments, context& all) {
+    app.description(about);
     app.require_subcommand(0, 1);
     app.set_version_flag("-V,--version", "lockstep " LOCKSTEP_VERSION_STRING);
     app.footer(closing);
@@ -130,7 +132,7 @@ exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
     for (CLI::App const* at = &app; at != nullptr; at = at->get_subcommands().empty() ? nullptr : at->get_subcommands().front()) {
         for (auto const* const option : {"--wait", "--no-wait"}) all.has_limit = all.has_limit || (at->get_option_no_throw(option) != nullptr && at->count(option) > 0);
     }
-    if (all.action) return all.action();
+    if (all.action) return std::nullopt;
     auto const chosen = app.get_subcommands();
     if (chosen.empty()) {
         all.print(first_steps);
@@ -138,6 +140,14 @@ exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
         std::fputs(chosen.front()->help().c_str(), stderr);
     }
     return exit_code::usage;  // as git has it: a script whose command came out empty must not go on as if it had run
+}
+
+namespace {
+
+exit_code parse_and_run(std::vector<std::string> arguments, context& all) {
+    CLI::App app{"", "lockstep"};  // actions refer to it
+    auto const end = parse_arguments(app, std::move(arguments), all);
+    return end ? *end : all.action();
 }
 
 /// Where standard input, output or error was closed (`<&-`), what is opened next would take its number, and what others read and write there would

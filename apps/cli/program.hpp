@@ -2,7 +2,21 @@
 
 #include "cli/exit_code.hpp"
 
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
 namespace lockstep::cli {
+
+class context;
+
+/// Declares everything in the new `app`, and sets `all.action` to what the arguments ask for. Otherwise returns the code to end with: help was shown, or
+/// something is wrong with them.
+std::optional<exit_code> parse_arguments(CLI::App& app, std::vector<std::string> arguments, context& all);
 
 /// The whole program.
 exit_code run_program(int argc, char const* const* argv);

@@ -1,5 +1,6 @@
 #include "election/observation.hpp"
 
+#include "base/stored_time.hpp"
 #include "core/subscription.hpp"
 #include "election/who.hpp"
 #include "lease/pause.hpp"
@@ -53,7 +54,7 @@ leader_change read_change(std::string_view id, reply_view fields) {
         if (field == "ms") {
             std::int64_t ms = 0;
             std::from_chars(value.data(), value.data() + value.size(), ms);
-            made.at = std::chrono::system_clock::time_point{milliseconds{ms}};
+            made.at = base::time_of_ms(ms);
         }
     }
     return made;

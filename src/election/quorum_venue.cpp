@@ -1,6 +1,7 @@
 #include "election/quorum_venue.hpp"
 
 #include "base/names.hpp"
+#include "base/stored_time.hpp"
 #include "core/core.hpp"
 #include "election/observation.hpp"
 #include "election/who.hpp"
@@ -238,7 +239,7 @@ private:
         if (!seen.latest || seen.latest->resigned || !seen.most_may_have(seen.latest->token)) co_return std::nullopt;
         leader_info found;
         found.term = seen.latest->term;
-        found.since = std::chrono::system_clock::time_point{milliseconds{seen.latest->since_ms}};
+        found.since = base::time_of_ms(seen.latest->since_ms);
         found.remaining = seen.remaining(seen.latest->token);
         read_who(seen.latest->who, found.pid, found.host, found.id);
         co_return std::optional<leader_info>{std::move(found)};

@@ -1,4 +1,5 @@
 #include "base/names.hpp"
+#include "base/stored_time.hpp"
 #include "core/session.hpp"
 #include "election/observation.hpp"
 #include "election/venue.hpp"
@@ -129,7 +130,7 @@ private:
         leader_info found;
         found.candidates = static_cast<std::size_t>(said[1].integer());
         found.term = std::stoull(std::string{said[4].text()});
-        found.since = std::chrono::system_clock::time_point{milliseconds{said[5].integer()}};
+        found.since = base::time_of_ms(said[5].integer());
         found.remaining = milliseconds{said[6].integer()};
         read_who(said[7].text(), found.pid, found.host, found.id);
         co_return std::optional<leader_info>{std::move(found)};

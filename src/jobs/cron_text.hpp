@@ -2,6 +2,7 @@
 
 // How schedules of jobs are written (src/scripts/include/cron_keys.lua), and what follows from one when it is due.
 
+#include "base/stored_time.hpp"
 #include "jobs/cron.hpp"
 
 #include <lockstep/cron_options.hpp>
@@ -20,7 +21,7 @@ namespace lockstep::detail {
 
 using system_time = std::chrono::system_clock::time_point;
 
-inline system_time time_of_ms(std::int64_t ms) { return system_time{std::chrono::milliseconds{ms}}; }
+using base::time_of_ms;
 inline std::int64_t ms_of(system_time time) { return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count(); }
 
 /// The first line of a spec. Points into the text.

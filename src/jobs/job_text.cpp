@@ -1,6 +1,7 @@
 #include "jobs/job_text.hpp"
 
 #include "base/random.hpp"
+#include "base/stored_time.hpp"
 #include "base/words.hpp"
 
 #include <lockstep/error.hpp>
@@ -40,7 +41,13 @@ T number(std::string_view text) {
     return *found;
 }
 
-system_time time_of(std::string_view ms) { return ms.empty() ? system_time{} : system_time{milliseconds{static_cast<std::int64_t>(number<double>(ms))}}; }
+/// As Lua wrote it, which may be 1.7e+12.
+system_time time_of(std::string_view ms) {
+    if (ms.empty()) return {};
+    auto const found = number<double>(ms);
+    if (!(std::abs(found) <= 9e18)) not_understood();
+    return base::time_of_ms(static_cast<std::int64_t>(found));
+}
 
 std::vector<job_failure> read_trail(std::string_view text) {
     std::vector<job_failure> all;
@@ -163,6 +170,11 @@ job_terms read_terms(std::string_view text) {
     found.factor = number<double>(cut(text, ' '));
     found.jitter = number<double>(cut(text, ' '));
     found.timeout = milliseconds{number(cut(text, ' '))};
+    // What write_terms allows; with anything else a pause could be negative, or no number.
+    auto const is_delay = [](milliseconds time) { return time.count() >= 0 && time <= longest_delay; };
+    bool const is_allowed = found.attempts >= 1 && is_delay(found.backoff) && is_delay(found.max_backoff) && found.factor >= 1 && found.factor <= 100 &&
+                            found.jitter >= 0 && found.jitter <= 1 && is_delay(found.timeout);
+    if (!is_allowed) not_understood();
     return found;
 }
 
@@ -246,7 +258,7 @@ job_info read_job(std::string_view type, std::string_view id, reply_view row) {
     found.progress = row[5].text();
     found.failures = read_trail(row[6].text());
     found.is_cut = row[7].integer() == 1;
-    if (!row[8].is_text()) found.delayed_until = std::chrono::system_clock::time_point{std::chrono::milliseconds{row[8].integer()}};
+    if (!row[8].is_text()) found.delayed_until = base::time_of_ms(row[8].integer());
     return found;
 }
 

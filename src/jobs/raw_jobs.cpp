@@ -1,5 +1,6 @@
 #include <lockstep/detail/raw_jobs.hpp>
 
+#include "base/stored_time.hpp"
 #include "base/words.hpp"
 #include "core/subscription.hpp"
 #include "jobs/job_office.hpp"
@@ -182,7 +183,7 @@ task<delays> list_delayed(place at, std::size_t from, std::size_t most) {
     auto const said = co_await std::move(asking);
     delays found;
     for (std::size_t i = 1; i + 1 < said.size(); i += 2) {
-        found.emplace_back(said[i].text(), std::chrono::system_clock::time_point{milliseconds{said[i + 1].integer()}});
+        found.emplace_back(said[i].text(), base::time_of_ms(said[i + 1].integer()));
     }
     co_return found;
 }

@@ -1,18 +1,18 @@
 #include <lockstep/lease.hpp>
 
-#include "base/names.hpp"
 #include "core/core.hpp"
 #include "lease/caller.hpp"
 #include "lease/hub.hpp"
 #include "lease/room.hpp"
 #include "lease/take.hpp"
+#include "lease/token.hpp"
 
 #include <lockstep/error.hpp>
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <optional>
+#include <string>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -21,8 +21,6 @@ using engine::caller;
 using engine::hold;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
-
-constexpr std::string_view token_mark = "lockstep-lease-1";
 
 // The lease is in the frame: its destructor gives it back if the coroutine never runs, or does not run to its end.
 task<void> run_release(lease mine) {
@@ -38,47 +36,10 @@ task<void> run_extend(engine::hold_reference held, std::uint64_t tenancy, millis
 task<std::string> run_detach(lease mine) {
     auto& held = *hold::of(mine);
     auto const what = held.what();
-    auto const token = fmt::format("{} {} {} {} {} {}", token_mark, what->where->kind().word, held.id(), what->how.ttl.count(),
-                                   what->how.retention.count(), base::encode_name(what->where->name()));
+    auto const token = engine::write_token({&what->where->kind(), std::string{held.id()}, what->how.ttl, what->how.retention, what->where->name()});
     caller call{held, hold::tenancy_of(mine), caller::wish::detach, what->how.ttl};
     co_await call;
     co_return token;
-}
-
-struct token_parts {
-    engine::kind const* what;
-    std::string hold;
-    milliseconds ttl;
-    milliseconds retention;
-    std::string name;
-};
-
-/// Nothing: not a number.
-std::optional<milliseconds> as_time(std::string_view text) {
-    std::int64_t ms = 0;
-    auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), ms);
-    if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return milliseconds{ms};
-}
-
-token_parts parse_token(std::string_view token) {
-    auto rest = token;
-    auto const next = [&rest] {
-        auto const end = rest.find(' ');
-        auto const word = rest.substr(0, end);
-        rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
-        return word;
-    };
-    auto const mark = next();
-    auto const* const what = engine::find_kind(next());
-    std::string const held{next()};
-    auto const ttl = as_time(next());
-    auto const retention = as_time(next());
-    auto const name = base::decode_name(rest);
-    if (mark != token_mark || what == nullptr || held.empty() || !ttl || !retention || !name || name->empty()) {
-        throw invalid_argument_error("this is no token of a detached lease; it must be the text that detach() returned");
-    }
-    return {what, held, *ttl, *retention, *name};
 }
 
 }  // namespace
@@ -160,8 +121,8 @@ lease lease::adopt(client& by, std::string_view token) {
 task<lease> lease::async_adopt(client& by, std::string_view token) {
     auto const& core = detail::core_access::of(by);
     core->require_same_process();
-    auto parts = parse_token(token);
-    auto what = engine::hub::of(*core).target_for(core, *parts.what, parts.name, {.ttl = parts.ttl, .retention = parts.retention});
+    auto parts = engine::read_token(token);
+    auto what = engine::hub::of(*core).target_for(core, *parts.kind, parts.name, {.ttl = parts.ttl, .retention = parts.retention});
     return engine::adopt(std::make_shared<engine::target const>(std::move(what)), std::move(parts.hold));
 }
 

@@ -20,10 +20,11 @@ bool takes(std::string_view& pattern, char c) noexcept {
     if (negated) next();
     bool found = false;
     while (!pattern.empty() && pattern.front() != ']') {
-        if (pattern.front() == '\\' && pattern.size() > 1) next();
+        bool const escaped = pattern.front() == '\\' && pattern.size() > 1;
+        if (escaped) next();
         char low = next();
         char high = low;
-        if (pattern.size() > 1 && pattern.front() == '-' && pattern[1] != ']') {
+        if (!escaped && pattern.size() > 1 && pattern.front() == '-') {  // [a-] too is a range, to ]
             next();
             high = next();
             if (low > high) std::swap(low, high);

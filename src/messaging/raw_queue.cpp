@@ -1,5 +1,6 @@
 #include <lockstep/detail/raw_queue.hpp>
 
+#include "base/stored_time.hpp"
 #include "base/words.hpp"
 #include "lease/pause.hpp"
 #include "messaging/depot.hpp"
@@ -148,7 +149,7 @@ raw_letter read_letter(reply_view::iterator at) {
     letter.id = (*at).text();
     std::int64_t ms = 0;
     std::from_chars(letter.id.data(), letter.id.data() + letter.id.size(), ms);
-    letter.died = std::chrono::system_clock::time_point{milliseconds{ms}};
+    letter.died = base::time_of_ms(ms);
     auto const deliveries = (*++at).text();
     std::from_chars(deliveries.data(), deliveries.data() + deliveries.size(), letter.deliveries);
     letter.reason = (*++at).text();
@@ -168,7 +169,7 @@ task<std::vector<raw_letter>> read_dead(place at, std::size_t most, std::string 
         std::array<argument, 4> const words{after, std::min<std::size_t>(most - letters.size(), 1'000), at->limits().budget, at->limits().largest};
         auto request = run_on(at, scripts::queue_letters, keys, words);
         auto const said = co_await std::move(request);
-        if (said.size() == 0) break;
+        if (said.size() < 4) break;  // a letter has four fields
         auto one = static_cast<reply_view const&>(said).begin();
         for (std::size_t i = 0; i != said.size() / 4; ++i) {
             letters.push_back(read_letter(one));

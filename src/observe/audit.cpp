@@ -2,6 +2,7 @@
 
 #include "base/names.hpp"
 #include "base/random.hpp"
+#include "base/stored_time.hpp"
 #include "base/words.hpp"
 
 #include <lockstep/error.hpp>
@@ -72,7 +73,7 @@ parsed_entry parse(std::string_view text) {
         if (field == "outcome") made.outcome = decoded(line);
     }
     auto const ms = base::number_in<std::int64_t>(std::string_view{entry.id}.substr(0, entry.id.find('-')));
-    entry.at = std::chrono::system_clock::time_point{std::chrono::milliseconds{ms.value_or(0)}};
+    entry.at = base::time_of_ms(ms.value_or(0));
     return made;
 }
 

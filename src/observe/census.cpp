@@ -1,6 +1,7 @@
 #include "observe/census.hpp"
 
 #include "base/names.hpp"
+#include "base/stored_time.hpp"
 
 #include <lockstep/error.hpp>
 
@@ -68,7 +69,7 @@ citizen read_citizen(std::string id, reply_view fields) {
         if (field == "held") one.is.held = as_number(value);
         if (field == "waiting") one.is.waiting = as_number(value);
         if (field == "said") one.said_ms = as_number(value);
-        if (field == "since") one.is.since = std::chrono::system_clock::time_point{std::chrono::milliseconds{as_number(value)}};
+        if (field == "since") one.is.since = base::time_of_ms(as_number(value));
         if (field == "holds") holds = value;
         if (field == "waits") waits = value;
     }

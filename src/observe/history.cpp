@@ -1,3 +1,4 @@
+#include "base/stored_time.hpp"
 #include "lease/tracer.hpp"
 #include "observe/reader.hpp"
 
@@ -44,7 +45,7 @@ history_entry read_entry(std::string_view id, reply_view fields) {
         if (field == "permits") one.permits = as_number<std::int64_t>(value);
         if (field == "waited") one.waited = std::chrono::microseconds{as_number<std::int64_t>(value)};
         if (field == "held") one.held = std::chrono::microseconds{as_number<std::int64_t>(value)};
-        if (field == "at") one.at = std::chrono::system_clock::time_point{std::chrono::milliseconds{as_number<std::int64_t>(value)}};
+        if (field == "at") one.at = base::time_of_ms(as_number<std::int64_t>(value));
     }
     return one;
 }

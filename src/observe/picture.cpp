@@ -1,5 +1,6 @@
 #include "observe/picture.hpp"
 
+#include "base/stored_time.hpp"
 #include "election/who.hpp"
 #include "lease/kind.hpp"
 #include "lease/registration.hpp"
@@ -41,7 +42,7 @@ std::uint64_t fence_of(census const& people, seen_object const& where, seen_hold
     return which.fence;
 }
 
-std::chrono::system_clock::time_point as_time(std::int64_t ms) { return std::chrono::system_clock::time_point{milliseconds{ms}}; }
+std::chrono::system_clock::time_point as_time(std::int64_t ms) { return base::time_of_ms(ms); }
 
 void add_queue(picture const& from, seen_object const& object, snapshot& into) {
     std::map<std::string_view, std::size_t> places;  // of each client

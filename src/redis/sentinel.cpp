@@ -1,6 +1,7 @@
 #include "redis/sentinel.hpp"
 
 #include "redis/command.hpp"
+#include "redis/sentinel_replies.hpp"
 #include "redis/single_router.hpp"
 
 #include <lockstep/error.hpp>
@@ -9,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -20,17 +20,6 @@ namespace {
 constexpr std::string_view switch_channel = "+switch-master";
 // The Sentinel that leads a failover says so earlier, when it knows the new master and has yet to tell the replicas.
 constexpr std::string_view promotion_channel = "+promoted-slave";
-
-template <class T>
-T number(std::string_view text) {
-    T value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return value;
-}
-template <class T>
-T number(reply_view text) {
-    return text.is_text() ? number<T>(text.text()) : T{0};
-}
 
 /// The one Sentinel that is asked at the moment. When none can be reached, whoever waits hears of it at once.
 class sentinel_link final : public single_router {
@@ -125,24 +114,15 @@ private:
 
     void learn(reply_view others) {
         if (!others.is_aggregate()) return;
-        for (auto const one : others) {
-            if (!one.is_aggregate()) continue;
-            endpoint const where{.host = one.find("ip").as<std::string>(), .port = number<std::uint16_t>(one.find("port")), .path = {}};
-            if (where.port != 0 && std::find(known_.begin(), known_.end(), where) == known_.end()) known_.push_back(where);
+        for (auto& where : read_sentinels(others)) {
+            if (std::find(known_.begin(), known_.end(), where) == known_.end()) known_.push_back(std::move(where));
         }
         way_->allow(known_.size());
     }
 
     void message(std::string_view channel, std::string_view payload) noexcept override {
         if (channel == promotion_channel) return look_again();
-        // <name> <old ip> <old port> <new ip> <new port>
-        std::vector<std::string> words;
-        for (std::size_t begin = 0; begin <= payload.size();) {
-            auto const end = std::min(payload.find(' ', begin), payload.size());
-            words.emplace_back(payload.substr(begin, end - begin));
-            begin = end + 1;
-        }
-        if (words.size() == 5 && words[0] == name_ && moved_) moved_({.host = words[3], .port = number<std::uint16_t>(words[4]), .path = {}});
+        if (auto master = read_switch(payload, name_); master && moved_) moved_(*std::move(master));
     }
     void subscribed() noexcept override {
         refusal_.clear();
@@ -183,10 +163,10 @@ task<watch::answer> watch::ask(std::shared_ptr<watch> self) {
         try {
             auto const answers = co_await when_all(std::move(questions));
             auto const& address = answers[0];
-            if (address.is_aggregate() && address.size() == 2) {
+            if (auto const master = read_master(address)) {
                 self->learn(answers[2]);
-                auto const epoch = answers[1].is_aggregate() ? number<std::uint64_t>(answers[1].find("config-epoch")) : 0;
-                answer const named{.where = {.host = address[0].as<std::string>(), .port = number<std::uint16_t>(address[1]), .path = {}}, .epoch = epoch};
+                auto const epoch = read_epoch(answers[1]);
+                answer const named{.where = *master, .epoch = epoch};
                 if (epoch >= self->epoch_) co_return named;
                 if (!older || epoch > older->epoch) older = named;
                 trouble = "it has not heard of the last failover";

@@ -1,6 +1,7 @@
 #include <lockstep/session_store.hpp>
 
 #include "base/random.hpp"
+#include "base/stored_time.hpp"
 #include "scripts/all.hpp"
 #include "state/session_ids.hpp"
 #include "state/session_store_state.hpp"
@@ -29,7 +30,7 @@ constexpr std::int64_t page_size = 1'000;  // of a user's list
 std::string handle_or_none(std::string_view id) { return detail::is_session_id(id) ? detail::session_handle_of(id) : std::string{}; }
 std::string checked_handle(std::string_view text) { return detail::is_session_handle(text) ? std::string{text} : std::string{}; }
 
-std::chrono::system_clock::time_point time_of(reply_view ms) { return std::chrono::system_clock::time_point{milliseconds{ms.integer()}}; }
+std::chrono::system_clock::time_point time_of(reply_view ms) { return base::time_of_ms(ms.integer()); }
 
 task<std::optional<session_record>> run_read(state at, std::string handle, std::string what, std::string field) {
     if (handle.empty()) co_return std::nullopt;

@@ -45,6 +45,12 @@ set(without_boost -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON)
 
 file(MAKE_DIRECTORY "${scratch}")
 run("${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${prefix}")
+foreach(file IN ITEMS LICENSE THIRD_PARTY_NOTICES)
+  file(GLOB found "${prefix}/share/doc/*/${file}")
+  if(NOT found)
+    message(FATAL_ERROR "${file} is not installed")
+  endif()
+endforeach()
 
 run(${configure} -B "${scratch}/plain" ${without_boost})
 run("${CMAKE_COMMAND}" --build "${scratch}/plain")

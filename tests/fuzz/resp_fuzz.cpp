@@ -9,10 +9,10 @@
 
 #include "resp/parser.hpp"
 
+#include "support/fuzz.hpp"
+
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,28 +22,11 @@ namespace {
 
 using lockstep::reply;
 using lockstep::reply_view;
+using lockstep::fuzz::exact_copy;
+using lockstep::fuzz::require;
 namespace resp = lockstep::resp;
 
 constexpr resp::limits small{.max_bulk = 200, .max_elements = 100, .max_depth = 6, .max_message = 1000, .max_line = 80};
-
-void require(bool holds, char const* what) {
-    if (holds) return;
-    std::fprintf(stderr, "broken: %s\n", what);
-    std::abort();
-}
-
-/// Bytes in a block of exactly their size, so that reading beyond them is caught.
-class exact_copy {
-public:
-    explicit exact_copy(std::string_view bytes) : data_(new char[bytes.size()]), size_(bytes.size()) {
-        bytes.copy(data_.get(), size_);
-    }
-    std::string_view view() const { return {data_.get(), size_}; }
-
-private:
-    std::unique_ptr<char[]> data_;
-    std::size_t size_;
-};
 
 template <typename T> void convert(reply_view value) {
     try {

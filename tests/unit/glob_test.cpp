@@ -18,7 +18,8 @@ TEST(globs, fit_as_those_of_the_server) {
                                               sample{"a*b*c", "a-c-b", false}, sample{"h?llo", "hello", true}, sample{"h?llo", "hllo", false},
                                               sample{"h[ae]llo", "hallo", true}, sample{"h[ae]llo", "hillo", false}, sample{"h[^e]llo", "hello", false},
                                               sample{"h[^e]llo", "hallo", true}, sample{"h[a-c]llo", "hbllo", true}, sample{"h[c-a]llo", "hbllo", true},
-                                              sample{"h[a-c]llo", "hdllo", false}, sample{"\\*", "*", true}, sample{"\\*", "x", false}, sample{"[\\]]", "]", true},
+                                              sample{"h[a-c]llo", "hdllo", false}, sample{"[A-]]", "Z", true}, sample{"[A-]", "Z", true}, sample{"[A-]b", "Zb", false},
+                                              sample{"[\\a-z]", "b", false}, sample{"[\\a-z]", "z", true}, sample{"[ab", "a", true}, sample{"[ab", "ab", false}, sample{"\\*", "*", true}, sample{"\\*", "x", false}, sample{"[\\]]", "]", true},
                                               sample{"a?", "a", false}, sample{"?", "", false}}) {
         EXPECT_EQ(fits_glob(pattern, text), fits) << pattern << " and " << text;
     }

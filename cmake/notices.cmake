@@ -1,0 +1,52 @@
+# cmake -DMODULES=node_modules [-DWRITE=ON] -P notices.cmake: checks THIRD_PARTY_NOTICES, or writes it. It has the licence of each npm package that is
+# bundled into the dashboard's page: those of package-lock.json that are no devDependencies. Without the packages only their names are checked.
+cmake_minimum_required(VERSION 3.25)
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH source)
+set(notices_file "${source}/THIRD_PARTY_NOTICES")
+
+set(text "The dashboard's page, which is part of the `lockstep` command, has these packages in it, minified. Written by cmake/notices.cmake.
+
+The command and the library are also compiled with headers of Boost (BSL-1.0), fmt (MIT), Abseil (Apache-2.0) and OpenSSL (Apache-2.0), the command with
+those of CLI11 (BSD-3-Clause) and prometheus-cpp (MIT) too. Who distributes binaries adds their notices: on Debian /usr/share/doc/PACKAGE/copyright.
+")
+file(READ "${source}/apps/dashboard/page/package-lock.json" lock)
+string(JSON count LENGTH "${lock}" packages)
+math(EXPR last "${count} - 1")
+set(names "")
+foreach(index RANGE ${last})
+  string(JSON path MEMBER "${lock}" packages ${index})
+  string(JSON is_dev ERROR_VARIABLE none GET "${lock}" packages "${path}" dev)
+  if(path MATCHES "node_modules/(.+)$" AND NOT is_dev STREQUAL "ON")
+    list(APPEND names "${CMAKE_MATCH_1}")
+  endif()
+endforeach()
+list(SORT names)
+
+set(rule "--------------------------------------------------------------------------------")
+set(has_packages ON)
+foreach(name IN LISTS names)
+  if(EXISTS "${MODULES}/${name}/LICENSE")
+    file(READ "${MODULES}/${name}/LICENSE" license)
+    string(STRIP "${license}" license)
+    string(APPEND text "\n${rule}\n${name}\n${rule}\n\n${license}\n")
+  else()
+    set(has_packages OFF)
+  endif()
+endforeach()
+
+if(WRITE AND has_packages)
+  file(WRITE "${notices_file}" "${text}")
+  return()
+elseif(WRITE)
+  message(FATAL_ERROR "The licences of ${names} are not in '${MODULES}'; build the target dashboard_page first.")
+endif()
+file(READ "${notices_file}" notices)
+foreach(name IN LISTS names)
+  string(FIND "${notices}" "\n${rule}\n${name}\n${rule}\n" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "THIRD_PARTY_NOTICES has no licence of ${name}, which is bundled into the page: write it again, -DWRITE=ON")
+  endif()
+endforeach()
+if(has_packages AND NOT notices STREQUAL text)
+  message(FATAL_ERROR "THIRD_PARTY_NOTICES is not what the packages say: write it again, cmake -DMODULES=${MODULES} -DWRITE=ON -P cmake/notices.cmake")
+endif()

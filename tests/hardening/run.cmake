@@ -1,5 +1,5 @@
-# Reads the built files for the properties that cmake/hardening.cmake asked for. Variables: READELF, HARDENED (their names), PROGRAM, LIBRARY (a
-# shared library, or the archive).
+# Reads the built files for the properties that cmake/hardening.cmake asked for. Variables: READELF, OBJDUMP, HARDENED (their names), PROGRAM, LIBRARY
+# (a shared library, or the archive).
 cmake_minimum_required(VERSION 3.25)
 
 function(read file)
@@ -40,6 +40,15 @@ foreach(file IN LISTS files)
     expect("${file}" "__(mem|str|f?printf|vs?n?printf|fread|read|recv|realpath|poll|snprintf)[a-z]*_chk" "no fortified function (__*_chk) is imported")
   endif()
 endforeach()
+
+# Nothing in the headers tells of it: on x86 a large frame is touched page by page, `orq $0x0,(%rsp)`.
+if("stack-clash-protection" IN_LIST HARDENED)
+  execute_process(COMMAND "${OBJDUMP}" --disassemble --no-show-raw-insn "${PROGRAM}" COMMAND grep -cE "file format elf(32-i386|64-x86-64)|or[lq] +\\$0x0,(0x0)?\\(%[er]sp\\)"
+    OUTPUT_VARIABLE count OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(count EQUAL 1)
+    string(APPEND missing "\n  ${PROGRAM}: no large frame is touched page by page (-fstack-clash-protection)")
+  endif()
+endif()
 
 # Linkers note CET for a program only if every object has it, and some static libraries of distributions have not: so ours are looked at.
 if("cf-protection" IN_LIST HARDENED AND LIBRARY MATCHES "\\.a$")

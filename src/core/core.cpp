@@ -47,7 +47,7 @@ redis::connection_settings settings_of(client_options const& options, redis::loc
     settings.batch_delay = options.batch_delay;
     settings.limits.max_message = options.max_reply_bytes;
     settings.limits.max_bulk = std::min(settings.limits.max_bulk, options.max_reply_bytes);
-    if (where.tls) settings.tls = std::make_shared<redis::tls_context const>(where.tls_files);
+    if (where.tls) settings.tls = std::make_shared<redis::tls_settings>(where.tls_files);
     settings.server_name = where.tls_files.server_name;
     return settings;
 }

@@ -112,7 +112,9 @@ task<redis::endpoint> find_embedded(std::shared_ptr<redis::reactor> home) {
     auto const found = co_await search.at(&find_shared_server);
     if (!found) throw cancelled_error("the client is closed");
     if (!found->problem.text.empty()) throw found->problem;  // it took its time already, and a missing program stays missing
-    co_return redis::parse_url(found->url).endpoints.front();
+    auto where = redis::parse_url(found->url).endpoints.front();
+    where.same_user = true;
+    co_return where;
 }
 
 task<redis::endpoint> find_fixed(redis::endpoint where) { co_return where; }

@@ -29,6 +29,7 @@ struct endpoint {
     std::uint16_t port = 0;  ///< 0 for a unix socket
     std::string path{};      ///< of the unix socket; empty otherwise
 
+    bool same_user = false;  ///< of the unix socket: only a process of this user may answer there
     friend bool operator==(endpoint const&, endpoint const&) = default;
 };
 

@@ -88,11 +88,10 @@ TEST(cli_table, aligns_columns_and_cuts_those_that_give) {
 }
 
 // The standard output of `lockstep` with these arguments, which ends with this code and writes no error.
-std::string output_of(std::vector<char const*> arguments, exit_code expected) {
-    arguments.insert(arguments.begin(), "lockstep");
+std::string output_of(std::vector<std::string> arguments, exit_code expected) {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    auto const code = run_program(static_cast<int>(arguments.size()), arguments.data());
+    auto const code = run_program(std::move(arguments));
     std::fflush(stdout);
     EXPECT_EQ(code, expected);
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");

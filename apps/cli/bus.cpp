@@ -54,7 +54,7 @@ exit_code listen(context const& all, bus_words const& what) {
             if (all.json) {
                 all.print_json(boost::json::object{{"channel", one->channel}, {"message", one->text}});
             } else {
-                all.print(what.pattern ? fmt::format("{} {}\n", one->channel, one->text) : one->text + "\n");
+                all.print_stored(what.pattern ? fmt::format("{} {}", one->channel, one->text) : one->text);
             }
         }
         return exit_code::ok;

@@ -40,16 +40,25 @@ bool is_pipe(int descriptor) {
     return ::fstat(descriptor, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode));
 }
 
-std::vector<std::string> environment_with(std::vector<std::pair<std::string, std::string>> const& added) {
+/// Of the variables that Lockstep reads, those that may hold a password or a token.
+bool is_secret(std::string_view name) {
+    if (name == "LOCKSTEP_URL" || name == "REDIS_URL") return true;
+    return name.starts_with("LOCKSTEP_") && (name.find("PASSWORD") != std::string_view::npos || name.find("TOKEN") != std::string_view::npos);
+}
+
+std::vector<std::string> environment_of(command_line const& command) {
+    auto const is_passed_on = [&command](std::string_view name) {
+        if (name == "LOCKSTEP_DASHBOARD_TOKEN") return false;  // it is for the dashboard, and no command is one
+        if (!command.knows_server && is_secret(name)) return false;
+        return std::none_of(command.added.begin(), command.added.end(), [name](auto const& pair) { return pair.first == name; });
+    };
     std::vector<std::string> all;
-    for (char** one = environ; *one != nullptr; ++one) {
-        std::string_view const text{*one};
-        bool const replaced = std::any_of(added.begin(), added.end(), [text](auto const& pair) {
-            return text.starts_with(pair.first) && text.substr(pair.first.size()).starts_with('=');
-        });
-        if (!replaced) all.emplace_back(text);
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+        std::string_view const text{*entry};
+        if (is_passed_on(text.substr(0, text.find('=')))) all.emplace_back(text);
     }
-    for (auto const& [name, value] : added) all.push_back(name + "=" + value);
+    for (auto const& [name, value] : command.added) all.push_back(name + "=" + value);
+    if (!command.knows_server) all.emplace_back("LOCKSTEP_URL=none:");  // not nothing: it would use this user's embedded server
     return all;
 }
 
@@ -121,7 +130,7 @@ void terminal::take_back() noexcept {
 }
 
 pid_t launch(command_line const& what, terminal* on, sigset_t const& mask, int guard) {
-    auto const environment = environment_with(what.added);
+    auto const environment = environment_of(what);
     auto const words = pointers(what.words);
     auto const variables = pointers(environment);
     int report[2];  // closed by a successful exec, else it brings the reason

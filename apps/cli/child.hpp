@@ -41,6 +41,8 @@ struct command_line {
     std::string path;
     std::vector<std::string> words;
     std::vector<std::pair<std::string, std::string>> added;  ///< to the environment
+    /// False: LOCKSTEP_URL=none: takes the place of the server's URL, and what other secrets Lockstep reads from the environment is left out, too.
+    bool knows_server = true;
     std::array<int, 3> streams{-1, -1, -1};                  ///< its standard input, output and error; -1: as ours
 };
 

@@ -108,7 +108,7 @@ std::string as_text(boost::json::value value) {
     make_text(value);
     std::string text;
     write_json(text, value);
-    return text;
+    return printable_json(text);
 }
 
 }  // namespace
@@ -129,6 +129,8 @@ void context::print(std::string_view text) const {
 }
 
 void context::print_json(boost::json::value const& value) const { print(as_text(value) + "\n"); }
+
+void context::print_stored(std::string_view bytes) const { print((terminal_ ? printable_lines(bytes) : std::string{bytes}) + "\n"); }
 
 void context::note(std::string_view text) const noexcept { say_to_standard_error(fmt::format("lockstep: {}\n", text)); }
 

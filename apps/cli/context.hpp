@@ -36,6 +36,8 @@ public:
     /// To standard output. Throws `output_closed` when nobody reads it any more.
     void print(std::string_view text) const;
     void print_json(boost::json::value const& value) const;
+    /// What the server has stored, and a line end. On a terminal without what that would obey; else, byte by byte, as it is.
+    void print_stored(std::string_view bytes) const;
     /// One line on standard error: "lockstep: ...". Lost where nobody takes it at once.
     void note(std::string_view text) const noexcept;
     /// With --json the value, else the text.

@@ -104,7 +104,7 @@ exit_code wait_for(context const& all, job_client& of, std::string const& id, mi
     if (all.json) {
         all.print_json(boost::json::object{{"id", id}, {"state", to_string(end->state)}, {"result", end->result}, {"reason", end->reason}});
     } else if (!end->result.empty()) {
-        all.print(end->result + "\n");
+        all.print_stored(end->result);
     }
     if (end->state == job_state::completed) return exit_code::ok;
     if (!all.json) all.note(fmt::format("{} {}{}{}", id, to_string(end->state), end->reason.empty() ? "" : ": ", printable(end->reason)));

@@ -37,7 +37,7 @@ exit_code get(context const& all, map_words const& what) {
     if (all.json) {
         print_field(all, what.field, *found);
     } else {
-        all.print(found->value + "\n");
+        all.print_stored(found->value);
     }
     return exit_code::ok;
 }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -166,11 +167,26 @@ bool takes_command(std::vector<std::string>::const_iterator from, std::vector<st
 
 }  // namespace
 
-exit_code run_program(int argc, char const* const* argv) {
+void hide_passwords(int argc, char** argv) noexcept {
+    constexpr std::string_view option = "--redis";
+    for (int i = 1; i < argc && std::string_view{argv[i]} != "--"; ++i) {
+        std::string_view const argument{argv[i]};
+        if (!argument.starts_with(option)) continue;
+        char* url = nullptr;
+        if (argument == option && i + 1 < argc) url = argv[++i];
+        if (argument.substr(option.size()).starts_with('=')) url = argv[i] + option.size() + 1;
+        if (url == nullptr) continue;
+        auto const size = std::strlen(url);
+        auto shown = redact_url(url);
+        shown.resize(size);  // the rest with zeros, which ps leaves out
+        std::memcpy(url, shown.data(), size);
+    }
+}
+
+exit_code run_program(std::vector<std::string> arguments) {
     occupy_closed_descriptors();
     context all;
     try {
-        std::vector<std::string> arguments{argv + std::min(argc, 1), argv + argc};
         // A command's words are cut here and not by CLI11, which may take some for its own. For all others it knows what -- means.
         auto const dashes = std::find(arguments.begin(), arguments.end(), "--");
         if (dashes != arguments.end() && takes_command(arguments.begin(), dashes)) {
@@ -180,7 +196,9 @@ exit_code run_program(int argc, char const* const* argv) {
         }
         set_log_hook([&all](log_level level, std::string_view text) {
             static constexpr char const* words[] = {"debug", "info", "warning", "error"};
-            if (all.verbose) all.note(fmt::format("{}: {}", words[static_cast<int>(level)], printable(text)));  // who logs renews leases, too
+            if (!all.verbose && !text.starts_with("security: ")) return;  // as of a password file that everybody can read
+            auto const line = fmt::format("{}: {}", words[static_cast<int>(level)], printable(text));
+            all.note(line);  // who logs renews leases, too
         });
         auto const code = parse_and_run(std::move(arguments), all);
         set_log_hook({});

@@ -18,7 +18,10 @@ class context;
 /// something is wrong with them.
 std::optional<exit_code> parse_arguments(CLI::App& app, std::vector<std::string> arguments, context& all);
 
-/// The whole program.
-exit_code run_program(int argc, char const* const* argv);
+/// The whole program, with its arguments but not its name.
+exit_code run_program(std::vector<std::string> arguments);
+
+/// Takes the password out of the URL of --redis, where other users of the machine would see it for as long as this process runs (/proc/PID/cmdline, ps).
+void hide_passwords(int argc, char** argv) noexcept;
 
 }  // namespace lockstep::cli

@@ -86,7 +86,7 @@ exit_code pop(context const& all, queue_words const& what) {
             if (all.json) {
                 all.print_json(boost::json::object{{"id", item->id()}, {"deliveries", item->deliveries()}, {"value", item->value()}});
             } else {
-                all.print(item->value() + "\n");
+                all.print_stored(item->value());
             }
             item->ack();
         }

@@ -78,19 +78,44 @@ terminal_size size_of_terminal() {
     return {variable("COLUMNS", 80), variable("LINES", 24)};
 }
 
-std::string printable(std::string_view text) {
+namespace {
+
+template <class IsSafe, class Escape>
+std::string escaped(std::string_view text, IsSafe is_safe, Escape escape) {
     std::string shown;
     shown.reserve(text.size());
     while (!text.empty()) {
-        auto const one = first_glyph(text);
-        if (one.valid && !is_unsafe(one.code)) {
-            shown.append(text.substr(0, one.bytes));
+        auto const next = first_glyph(text);
+        auto const bytes = text.substr(0, next.bytes);
+        if (is_safe(next)) {
+            shown.append(bytes);
         } else {
-            for (char const c : text.substr(0, one.bytes)) shown += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+            escape(shown, next, bytes);
         }
-        text.remove_prefix(one.bytes);
+        text.remove_prefix(next.bytes);
     }
     return shown;
+}
+
+void append_hexadecimal(std::string& shown, glyph const&, std::string_view bytes) {
+    for (char const byte : bytes) shown += fmt::format("\\x{:02X}", static_cast<unsigned char>(byte));
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+    return escaped(text, [](glyph const& next) { return next.valid && !is_unsafe(next.code); }, append_hexadecimal);
+}
+
+std::string printable_lines(std::string_view text) {
+    auto const is_safe = [](glyph const& next) { return next.valid && (next.code == '\n' || next.code == '\t' || !is_unsafe(next.code)); };
+    return escaped(text, is_safe, append_hexadecimal);
+}
+
+std::string printable_json(std::string_view json) {
+    auto const is_safe = [](glyph const& next) { return next.valid && (next.code == '\n' || !is_unsafe(next.code)); };
+    auto const escape = [](std::string& shown, glyph const& next, std::string_view) { shown += fmt::format("\\u{:04x}", next.valid ? next.code : 0xFFFD); };
+    return escaped(json, is_safe, escape);
 }
 
 std::size_t width_of(std::string_view text) {

@@ -25,6 +25,10 @@ terminal_size size_of_terminal();
 
 /// Control characters and what is not UTF-8 become \xNN: names come from anybody, and a terminal obeys escape sequences.
 std::string printable(std::string_view text);
+/// The same for a text of several lines: line ends and tabs stay.
+std::string printable_lines(std::string_view text);
+/// JSON with such characters as \uNNNN, which means the same to who reads JSON and nothing to a terminal.
+std::string printable_json(std::string_view json);
 
 /// How many columns a printable UTF-8 text takes, wide characters counted as two.
 std::size_t width_of(std::string_view text);

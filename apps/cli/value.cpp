@@ -36,7 +36,7 @@ void print(context const& all, std::string const& name, text_value::result const
         if (found) shown["value"] = found->value, shown["version"] = std::to_string(found->version);
         all.print_json(shown);
     } else if (found) {
-        all.print(found->value + "\n");
+        all.print_stored(found->value);
     }
 }
 

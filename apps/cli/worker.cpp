@@ -43,6 +43,7 @@ struct worker_words {
     std::size_t concurrency = 1;
     std::optional<std::chrono::milliseconds> lease{}, grace{}, stop_after{};
     bool no_crons = false;
+    bool pass_url = false;
 
     std::chrono::milliseconds lease_time() const { return lease.value_or(job_worker_options{}.lease); }
     /// Without a wish of the user's it ends before the job can be somebody else's: a tenth of the lease is left when it counts as lost here, some of
@@ -127,7 +128,8 @@ private:
 
 class shop {
 public:
-    shop(worker_words const& how, command_groups& all, sigset_t const& mask) : how_(how), all_(all), mask_(mask) {}
+    /// `url` is that of the command line, if there is one.
+    shop(worker_words const& how, std::string url, command_groups& all, sigset_t const& mask) : how_(how), url_(std::move(url)), all_(all), mask_(mask) {}
 
     std::string handle(trade const& of, job_context& job, std::string const& payload) {
         remember(job);
@@ -139,6 +141,8 @@ public:
         added.emplace_back("LOCKSTEP_JOB_ATTEMPT", std::to_string(job.attempt()));
         added.emplace_back("LOCKSTEP_JOB_DELIVERY", std::to_string(job.deliveries()));
         if (job.due() != std::chrono::system_clock::time_point{}) added.emplace_back("LOCKSTEP_JOB_DUE", std::to_string(job.due().time_since_epoch() / 1s));
+        what.what.knows_server = how_.pass_url;
+        if (how_.pass_url && !url_.empty()) added.emplace_back("LOCKSTEP_URL", url_);
         what.input = payload;
         what.stop = job.stop_token();
         what.grace = how_.grace_time();
@@ -192,6 +196,7 @@ private:
     }
 
     worker_words const& how_;
+    std::string url_;
     command_groups& all_;
     sigset_t mask_;
     std::atomic<bool> is_hurried_{false};
@@ -245,7 +250,7 @@ exit_code work(context const& all, worker_words const& how) {
     ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
     guard watched;  // before there are threads
     command_groups running{watched};
-    shop here{how, running, before};
+    shop here{how, all.connection.url, running, before};
     auto const run = [&](std::stop_token token) {
         auto by = all.connect("worker");
         job_client{by, how.name}.types(token);  // is there a server
@@ -288,6 +293,7 @@ void add_worker(CLI::App& command, context& all) {
         "The command is run by sh with the job's payload on its standard input, and LOCKSTEP_JOB_ID, LOCKSTEP_JOB_TYPE, LOCKSTEP_JOB_ATTEMPT\n"
         "and more in its environment. A line `progress: TEXT` of its output is progress; the rest is the job's result. It returns 0: the job is\n"
         "completed. 100: it has failed, and is not tried again. Else: this try has failed, and the last line of its standard error is why.\n"
+        "The server's URL and other secrets of Lockstep are not in its environment unless --pass-url is given: LOCKSTEP_URL is none:, which programs refuse.\n"
         "SIGTERM, SIGINT, SIGHUP and SIGQUIT: it takes no more jobs, and ends when those that run have ended. What still runs shortly before --stop-after is over\n"
         "gets SIGTERM, then SIGKILL, and its jobs are run elsewhere, which counts as no failure. A second signal ends it at once.");
     add_name(command, how->name, "the jobs, as in `lockstep jobs`");
@@ -300,6 +306,7 @@ void add_worker(CLI::App& command, context& all) {
     add_duration(command, "--lease", how->lease, "if this machine dies, its jobs are run elsewhere after this time [30s]");
     add_duration(command, "--grace", how->grace, "from SIGTERM to SIGKILL for the command of a job that was cancelled, lost, or took too long [5s, 9% of the lease at most]");
     add_duration(command, "--stop-after", how->stop_after, "it ends this long after SIGTERM at the latest, and gives back the jobs whose commands still run [30s]");
+    command.add_flag("--pass-url", how->pass_url, "commands may use the server: they get its URL, with the password if one is in it");
     command.add_flag("--no-crons", how->no_crons, "leave it to others to fire schedules");
     command.callback([how, &all] { all.action = [how, &all] { return work(all, *how); }; });
 }

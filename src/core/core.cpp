@@ -47,7 +47,7 @@ redis::connection_settings settings_of(client_options const& options, redis::loc
     settings.batch_delay = options.batch_delay;
     settings.limits.max_message = options.max_reply_bytes;
     settings.limits.max_bulk = std::min(settings.limits.max_bulk, options.max_reply_bytes);
-    if (where.tls) settings.tls = std::make_shared<redis::tls_context const>(where.tls_files);
+    if (where.tls) settings.tls = std::make_shared<redis::tls_settings>(where.tls_files);
     settings.server_name = where.tls_files.server_name;
     return settings;
 }
@@ -112,7 +112,9 @@ task<redis::endpoint> find_embedded(std::shared_ptr<redis::reactor> home) {
     auto const found = co_await search.at(&find_shared_server);
     if (!found) throw cancelled_error("the client is closed");
     if (!found->problem.text.empty()) throw found->problem;  // it took its time already, and a missing program stays missing
-    co_return redis::parse_url(found->url).endpoints.front();
+    auto where = redis::parse_url(found->url).endpoints.front();
+    where.same_user = true;
+    co_return where;
 }
 
 task<redis::endpoint> find_fixed(redis::endpoint where) { co_return where; }

@@ -95,10 +95,17 @@ void require_own_directory(std::string const& path, std::string_view what, links
         refuse("can be written to by others; chmod 700 it or choose another");
 }
 
-bool is_own_directory(std::string const& path) {
+namespace {
+
+bool is_own_directory(std::string const& path, mode_t forbidden) {
     struct stat info {};
-    return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+    return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & forbidden) == 0;
 }
+
+}  // namespace
+
+bool is_own_directory(std::string const& path) { return is_own_directory(path, 0); }
+bool is_private_directory(std::string const& path) { return is_own_directory(path, S_IWGRP | S_IWOTH); }
 
 std::string read_file(std::string const& path) {
     descriptor const file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};

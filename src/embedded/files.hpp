@@ -74,6 +74,8 @@ enum class links { refuse, follow };
 void require_own_directory(std::string const& path, std::string_view what, links links);
 // Whether it exists and is a directory of ours.
 bool is_own_directory(std::string const& path);
+// Whether, besides, nobody else can write to it.
+bool is_private_directory(std::string const& path);
 
 // Reads all of a small file; empty when there is none. write_file replaces it in one step.
 std::string read_file(std::string const& path);

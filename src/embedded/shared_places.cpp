@@ -78,10 +78,10 @@ shared_place find_shared_place(shared_server_options const& options) {
     if (auto const wanted = variable("LOCKSTEP_EMBEDDED_DIR"); !wanted.empty())
         return checked(wanted, "LOCKSTEP_EMBEDDED_DIR");
     // /run/user/<uid> is what XDG_RUNTIME_DIR says in a session; programs started by cron have no such variable. Another
-    // user's (su keeps the variable) is passed over.
+    // user's (su keeps the variable) is passed over, and so is one that others can write to: they could exchange the socket.
     for (auto const& base : {variable("XDG_RUNTIME_DIR"), fmt::format("/run/user/{}", ::geteuid())}) {
         shared_place place{.directory = base + "/lockstep"};
-        if (base.starts_with('/') && is_own_directory(base) && ::access(base.c_str(), W_OK | X_OK) == 0 && fits(place))
+        if (base.starts_with('/') && is_private_directory(base) && ::access(base.c_str(), W_OK | X_OK) == 0 && fits(place))
             return place;
     }
     return {.directory = fmt::format("/tmp/lockstep-{}", ::geteuid())};

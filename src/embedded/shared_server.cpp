@@ -127,7 +127,7 @@ std::optional<shared_place> recorded_elsewhere(std::string const& data, shared_p
     auto const slash = socket.rfind('/');
     if (slash == std::string::npos || socket == here.socket()) return std::nullopt;
     shared_place there{.directory = socket.substr(0, slash)};
-    if (!is_own_directory(there.directory) || !use_running(there, end)) return std::nullopt;
+    if (!is_private_directory(there.directory) || !use_running(there, end)) return std::nullopt;
     return there;
 }
 

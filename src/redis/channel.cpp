@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -32,6 +33,14 @@ std::vector<generic_endpoint> literal_address(endpoint const& where) {
     auto const address = asio::ip::make_address(where.host, error);
     if (error) return {};
     return {generic_endpoint{asio::ip::tcp::endpoint{address, where.port}}};
+}
+
+/// The directory of a socket may be another user's by the time of the connection.
+void require_same_user(int socket, endpoint const& where) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid()) return;
+    throw unavailable_error(fmt::format("{} is served by a process of user {}, not of user {}", to_string(where), peer.uid, ::geteuid()));
 }
 
 }  // namespace
@@ -85,6 +94,7 @@ task<void> channel::connect(endpoint where, std::size_t attempt) {
     }
     if (closed_) throw unavailable_error(fmt::format("{}: not connected in time", to_string(where)));
     if (error) throw unavailable_error(fmt::format("{}: {}", to_string(where), error.message()));
+    if (where.same_user) require_same_user(socket_.native_handle(), where);
     socket_.non_blocking(true, error);
     if (where.path.empty()) {
         socket_.set_option(asio::ip::tcp::no_delay{true}, error);

@@ -124,9 +124,11 @@ task<void> connection::establish() {
     home_->arm(*this, attempt_ends_);
     parser_.reset();
     skipping_.reset();
+    std::shared_ptr<tls_context const> tls;
+    if (settings_.tls) tls = settings_.tls->context();
     channel_ = std::make_shared<channel>(home_, static_cast<channel::user&>(*this));
     auto const stream = channel_;
-    co_await stream->open(where, settings_.tls.get(), settings_.server_name, failures_);
+    co_await stream->open(where, tls.get(), settings_.server_name, failures_);
     if (state_ == state::closed) throw cancelled_error("closed");
     co_await greet();
 }

@@ -39,7 +39,7 @@ struct connection_settings {
     std::size_t max_batch_bytes;
     std::chrono::microseconds batch_delay;
     resp::limits limits;
-    std::shared_ptr<tls_context const> tls;  ///< null: plain
+    std::shared_ptr<tls_settings> tls;  ///< null: plain
     std::string server_name;
     bool requests_block = false;  ///< they may take any time (BLPOP): no PING, and so no judgement, while one is under way
 };

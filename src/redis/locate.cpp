@@ -1,7 +1,6 @@
 // Options over URL over environment, and the reading of password files: the part of url.hpp that looks outside the URL.
 #include <fmt/format.h>
 #include <lockstep/error.hpp>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <system_error>
 
 #include "base/names.hpp"
+#include "redis/config_file.hpp"
 #include "redis/url.hpp"
 #include "redis/url_parser.hpp"
 
@@ -94,8 +94,7 @@ std::string read_password(std::string const& file) {
         throw invalid_argument_error(fmt::format("the password file {} {}", file, why));
     };
     auto const close = [](std::FILE* open) { std::fclose(open); };
-    struct stat info {};  // a FIFO would keep the I/O thread waiting for a writer
-    if (::stat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) refuse("is a directory, a pipe or a device, not a regular file");
+    if (auto const problem = problem_of_file(file); !problem.empty()) refuse(problem);
     std::unique_ptr<std::FILE, decltype(close)> const stream{std::fopen(file.c_str(), "re"), close};
     if (!stream) refuse("can't be opened: " + std::generic_category().message(errno));
     std::string password(most + 1, '\0');
@@ -104,6 +103,7 @@ std::string read_password(std::string const& file) {
     if (password.size() > most) refuse(fmt::format("has more than {} bytes", most));
     if (password.ends_with('\n')) password.resize(password.size() - (password.ends_with("\r\n") ? 2 : 1));
     if (password.empty()) refuse("is empty");
+    warn_if_exposed(file, "the password file");
     return password;
 }
 

@@ -63,6 +63,7 @@ std::string redact_query(std::string_view query) {
 }  // namespace
 
 std::string redact_url(std::string_view url) {
+    if (url == no_server) return std::string{url};
     auto const opened = open(url);
     if (!opened) return guess_url(url).empty() ? std::string{hidden} : std::string{url};
     auto shown = std::string{opened->how.name} + "://";

@@ -16,7 +16,7 @@ struct ssl_st;
 
 namespace lockstep::redis {
 
-/// Certificates and rules, shared by the connections of a client. Throws `invalid_argument_error` for files that can't be used.
+/// Certificates and rules as the files have them now. Throws `invalid_argument_error` for files that can't be used.
 class tls_context {
 public:
     explicit tls_context(tls_options const& options);
@@ -29,9 +29,28 @@ private:
     bool verifies_ = true;
 };
 
+/// The TLS settings of a client, shared by its connections. Files that were replaced are read again for the next connection.
+class tls_settings {
+public:
+    /// Throws as `tls_context` does.
+    explicit tls_settings(tls_options const& options);
+
+    /// For a new connection; in a turn. Throws `unavailable_error` if changed files can't be used: the next attempt may find them whole. A program that may
+    /// no longer read them, because it has given up its privileges, goes on with what it has read.
+    std::shared_ptr<tls_context const> context();
+
+private:
+    void warn(std::string const& problem);
+
+    tls_options options_;
+    std::string version_;  ///< of the files when they were last read
+    std::shared_ptr<tls_context const> context_;
+    std::string logged_;
+};
+
 class tls_filter {
 public:
-    /// `peer` is the name (or address) that the server's certificate must carry.
+    /// `peer` is the name (or address) that the server's certificate must carry among its alternative names. Throws `unavailable_error`.
     tls_filter(tls_context const& context, std::string const& peer);
 
     /// One step of the handshake. True when it is done. Throws `unavailable_error` with the reason when it failed.

@@ -37,6 +37,7 @@ public:
     parser(std::string_view url, url_source const& source) : url_(url), source_(source) {}
 
     location parse() {
+        if (url_ == no_server) refuse_to_connect();
         auto const opened = open(url_);
         if (!opened) refuse_scheme();
         how_ = opened->how;
@@ -64,6 +65,13 @@ public:
 private:
     [[noreturn]] void fail(std::string_view what) const {
         throw invalid_argument_error(fmt::format("{}: {}; it is {}", source_.name, what, redact_url(url_)));
+    }
+
+    [[noreturn]] void refuse_to_connect() const {
+        throw invalid_argument_error(
+            fmt::format("{} is {}, so this program may use no server, nor start one of its own: `lockstep worker` sets that for the commands of jobs, which are not "
+                        "told the server's URL and password; start the worker with --pass-url, or give this program a URL (the command: --redis URL)",
+                        source_.name, no_server));
     }
 
     [[noreturn]] void refuse_scheme() const {

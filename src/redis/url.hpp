@@ -6,6 +6,7 @@
 ///   unix://[user:password@]/path/to.sock[?db=N]
 ///   redis+sentinel://[user:password@]h1[:p1],h2[:p2]/master[/db]        rediss+sentinel://
 ///   redis+cluster://[user:password@]h1[:p1],h2[:p2]                     rediss+cluster://
+///   none:                                                               refused: the program is to have no server
 ///
 /// User, password, master, socket path and query values are percent-decoded; IPv6 addresses stand in brackets.
 /// Query keys are listed in url_text.hpp; an unknown one is an error, as a misspelt `ca_file` must not go unnoticed.
@@ -28,6 +29,7 @@ struct endpoint {
     std::string host{};      ///< name or address, IPv6 without brackets; empty for a unix socket
     std::uint16_t port = 0;  ///< 0 for a unix socket
     std::string path{};      ///< of the unix socket; empty otherwise
+    bool same_user = false;  ///< of the unix socket: only a process of this user may answer there
 
     friend bool operator==(endpoint const&, endpoint const&) = default;
 };

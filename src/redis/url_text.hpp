@@ -22,6 +22,9 @@ struct scheme {
     bool unix_socket;
 };
 
+/// Stands for "no server", so that a program neither finds one elsewhere nor starts its own.
+inline constexpr std::string_view no_server = "none:";
+
 inline constexpr std::array schemes{
     scheme{"redis", topology::standalone, false, false},
     scheme{"rediss", topology::standalone, true, false},

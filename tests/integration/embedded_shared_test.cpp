@@ -2,11 +2,16 @@
 #include "embedded_support.hpp"
 
 #include "embedded/files.hpp"
+#include "redis/channel.hpp"
 
+#include <boost/asio/io_context.hpp>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <memory>
 #include <random>
 #include <thread>
 
@@ -222,6 +227,7 @@ TEST_F(slow_shared_server, loses_nothing_and_never_fails_when_a_start_meets_the_
 TEST_F(shared_server, is_found_by_programs_that_look_in_another_directory_but_have_the_same_home) {
     auto const user = [this](std::string const& runtime) {
         fs::create_directories(scratch_.path() / runtime);
+        fs::permissions(scratch_.path() / runtime, fs::perms::owner_all);
         return child_process{{program_path("embedded_owner"), "shared"},
                              {.environment = {{"LOCKSTEP_EMBEDDED_DIR", ""},
                                               {"XDG_RUNTIME_DIR", scratch_.file(runtime)},
@@ -238,6 +244,21 @@ TEST_F(shared_server, is_found_by_programs_that_look_in_another_directory_but_ha
     EXPECT_EQ(first.url, second.url);
     EXPECT_EQ(first.pid, second.pid);
     EXPECT_TRUE(stop_shared_server({.directory = directory_of(first.url)}));
+}
+
+// Others could exchange the socket between a look at it and the connection.
+TEST_F(shared_server, is_not_looked_for_in_a_runtime_directory_that_others_can_write_to) {
+    auto const runtime = scratch_.file("runtime");
+    fs::create_directory(runtime);
+    ::unsetenv("LOCKSTEP_EMBEDDED_DIR");
+    ::setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1);
+    ::setenv("XDG_STATE_HOME", scratch_.file("state").c_str(), 1);
+    fs::permissions(runtime, fs::perms{0755});
+    EXPECT_EQ(shared_server_status().socket, runtime + "/lockstep/redis.sock");
+    for (int const mode : {0770, 0702, 0777}) {
+        fs::permissions(runtime, static_cast<fs::perms>(mode));
+        EXPECT_FALSE(shared_server_status().socket.starts_with(runtime)) << std::oct << mode;
+    }
 }
 
 TEST_F(shared_server, says_once_that_it_is_for_this_machine_only) {
@@ -271,6 +292,48 @@ TEST_F(shared_server, refuses_a_directory_that_another_could_have_made) {
 
     EXPECT_NE(refusal("relative").find("absolute"), std::string::npos);
     EXPECT_NE(refusal(scratch_.file(std::string(100, 'x'))).find("too long"), std::string::npos);
+}
+
+// Why a connection to a socket on which this user listens, or another one, can't be used.
+std::string refusal_of_connection(uid_t listening) {
+    scratch_dir const directory;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    directory.file("s").copy(address.sun_path, sizeof address.sun_path - 1);
+    embedded::descriptor const socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr const*>(&address), sizeof address), 0);
+    auto const self = ::geteuid();
+    EXPECT_EQ(::seteuid(listening), 0);
+    EXPECT_EQ(::listen(socket.get(), 1), 0);  // this is when the kernel notes whose it is
+    EXPECT_EQ(::seteuid(self), 0);
+
+    struct : redis::channel::user {
+        void received() noexcept override {}
+        void writable() noexcept override {}
+        void broken(std::string_view) noexcept override {}
+    } listener;
+    boost::asio::io_context io;
+    auto const home = std::make_shared<redis::reactor>(io.get_executor());
+    auto const channel = std::make_shared<redis::channel>(home, listener);
+    std::string problem;
+    home->post([&] {
+        redis::endpoint const where{.host = {}, .port = 0, .path = address.sun_path, .same_user = true};
+        start(channel->open(where, nullptr, "", 0), [&](std::exception_ptr failure) {
+            try {
+                if (failure) std::rethrow_exception(failure);
+            } catch (unavailable_error const& error) {
+                problem = error.what();
+            }
+        });
+    });
+    io.run();
+    return problem;
+}
+
+TEST(shared_server_connection, is_given_up_where_a_process_of_another_user_answers) {
+    EXPECT_EQ(refusal_of_connection(::geteuid()), "");
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can act as another user";
+    EXPECT_NE(refusal_of_connection(65'534).find("served by a process of user 65534, not of user 0"), std::string::npos);
 }
 
 }  // namespace

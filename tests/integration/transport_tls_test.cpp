@@ -5,6 +5,7 @@
 #include "support/eventually.hpp"
 #include "support/failures.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/file_content.hpp"
 #include "support/forms.hpp"
 #include "support/log_lines.hpp"
 #include "support/port_reservation.hpp"
@@ -21,6 +22,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
@@ -95,6 +98,12 @@ TYPED_TEST(transport_tls, refuses_a_certificate_of_another_host) {
                 AllOf(HasSubstr("not trusted"), HasSubstr("mismatch")));
 }
 
+TYPED_TEST(transport_tls, refuses_a_certificate_that_names_the_host_in_its_common_name_only) {
+    redis_server server{{.tls = this->files.nameless_server()}};
+    auto const options = this->trusting("rediss://localhost:" + std::to_string(server.port()), this->files.ca());
+    EXPECT_THAT(this->refusal(options), AllOf(HasSubstr("localhost"), HasSubstr("not trusted"), HasSubstr("mismatch")));
+}
+
 TYPED_TEST(transport_tls, refuses_an_authority_that_it_does_not_know) {
     redis_server server{{.tls = this->files.server()}};
     EXPECT_THAT(this->refusal(this->trusting(server.url(), this->files.other_ca())), HasSubstr("not trusted"));
@@ -121,6 +130,73 @@ TYPED_TEST(transport_tls, refuses_files_that_do_not_fit_together) {
     EXPECT_THAT(refused({.certificate_file = mine.certificate, .key_file = this->files.server().key}),
                 HasSubstr("key_file"));
     EXPECT_THAT(refused({.ca_file = mine.key}), HasSubstr(mine.key));
+    EXPECT_THAT(refused({.ca_file = "/dev/null"}), AllOf(HasSubstr("ca_file"), HasSubstr("not a regular file")));
+    EXPECT_THAT(refused({.certificate_file = mine.certificate, .key_file = mine.key + "-"}), AllOf(HasSubstr("key_file"), HasSubstr("No such file")));
+}
+
+TYPED_TEST(transport_tls, refuses_an_encrypted_key_without_asking_for_its_pass_phrase) {
+    auto const encrypted = this->files.client_with_encrypted_key();
+    auto const text = failure<invalid_argument_error>(
+        [&] { client const never{{.url = "rediss://localhost", .tls = {.certificate_file = encrypted.certificate, .key_file = encrypted.key}}}; });
+    EXPECT_THAT(text, AllOf(HasSubstr("key_file"), HasSubstr(encrypted.key), HasSubstr("encrypted"), HasSubstr("openssl pkey")));
+}
+
+TYPED_TEST(transport_tls, reads_certificates_again_when_it_reconnects) {
+    redis_server server{{.tls = this->files.server(), .require_client_certificate = true}};
+    auto options = this->trusting(server.url(), this->files.ca());
+    options.tls.certificate_file = this->files.client().certificate;
+    options.tls.key_file = this->files.client().key;
+    client client{options};
+    EXPECT_EQ(TypeParam::command(client, "PING").text(), "PONG");
+    this->files.rotate();
+    server.restart();
+    EXPECT_EQ(TypeParam::execute(client, request{"PING"}.repeatable().within(20s)).text(), "PONG");
+    EXPECT_EQ(client.statistics().connects, 2U);
+}
+
+TYPED_TEST(transport_tls, says_which_replaced_file_is_of_no_use_and_goes_on_when_it_was_repaired) {
+    redis_server server{{.tls = this->files.server()}};
+    auto options = this->trusting(server.url(), this->files.ca());
+    client client{options};
+    EXPECT_EQ(TypeParam::command(client, "PING").text(), "PONG");
+    auto const sound = file_content(this->files.ca());
+    std::ofstream{this->files.ca()} << "not a certificate\n";
+    server.must({"CLIENT", "KILL", "TYPE", "normal"});
+    ASSERT_TRUE(eventually([&] { return client.statistics().connections == 0; }));
+    auto const refusal = [&] {
+        return failure<unavailable_error>([&] { until_heard([&] { TypeParam::execute(client, request{"PING"}.within(500ms)); }); });
+    };
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("ca_file"), HasSubstr(this->files.ca()), HasSubstr("can't be used")));
+    EXPECT_EQ(this->log.count(log_level::warning, "can't be used"), 1U) << "once, not with each attempt";
+    std::filesystem::remove(this->files.ca());
+    EXPECT_TRUE(eventually([&] { return refusal().find("can't be opened: No such file") != std::string::npos; }));
+    std::ofstream{this->files.ca()} << sound;
+    EXPECT_EQ(TypeParam::execute(client, request{"PING"}.within(20s)).text(), "PONG");
+}
+
+TYPED_TEST(transport_tls, finds_its_files_again_from_another_working_directory) {
+    redis_server server{{.tls = this->files.server()}};
+    auto const before = std::filesystem::current_path();
+    std::filesystem::current_path(std::filesystem::path{this->files.ca()}.parent_path());
+    client client{this->trusting(server.url(), "ca.crt")};
+    std::filesystem::current_path(before);
+    EXPECT_EQ(TypeParam::command(client, "PING").text(), "PONG");
+    this->files.rotate();
+    server.restart();
+    EXPECT_EQ(TypeParam::execute(client, request{"PING"}.repeatable().within(20s)).text(), "PONG");
+}
+
+TYPED_TEST(transport_tls, warns_once_of_a_key_that_other_users_can_read) {
+    redis_server server{{.tls = this->files.server()}};
+    auto options = this->trusting(server.url(), this->files.ca());
+    options.tls.certificate_file = this->files.client().certificate;
+    options.tls.key_file = this->files.client().key;
+    client const silent{options};
+    EXPECT_EQ(this->log.count("security:"), 0U);
+    std::filesystem::permissions(options.tls.key_file, std::filesystem::perms{0640});
+    client const first{options};
+    client const second{options};
+    EXPECT_EQ(this->log.count(log_level::warning, options.tls.key_file + " can be read by other users (mode 0640)"), 1U);
 }
 
 TYPED_TEST(transport_tls, warns_when_verification_is_turned_off) {

@@ -79,18 +79,21 @@ issued issue(wanted const& what, issued const* issuer) {
     return made;
 }
 
-void save(issued const& made, scratch_dir const& directory, std::string const& name) {
+void save(issued const& made, scratch_dir const& directory, std::string const& name, std::string pass_phrase = {}) {
     auto const old_mask = ::umask(077);
     owned<std::FILE> const certificate{std::fopen(directory.file(name + ".crt").c_str(), "w")};
     owned<std::FILE> const key{std::fopen(directory.file(name + ".key").c_str(), "w")};
     ::umask(old_mask);
     check(certificate && PEM_write_X509(certificate.get(), made.certificate.get()) == 1, "write");
-    check(key && PEM_write_PrivateKey(key.get(), made.key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1, "write");
+    auto const* const cipher = pass_phrase.empty() ? nullptr : EVP_aes_256_cbc();
+    check(key && PEM_write_PrivateKey(key.get(), made.key.get(), cipher, nullptr, 0, nullptr, pass_phrase.empty() ? nullptr : pass_phrase.data()) == 1, "write");
 }
 
 }  // namespace
 
-certificates::certificates() {
+certificates::certificates() { rotate(); }
+
+void certificates::rotate() {
     constexpr auto const* here = "DNS:localhost,IP:127.0.0.1";
     auto const ca = issue({.name = "Lockstep test CA"}, nullptr);
     save(ca, directory_, "ca");
@@ -100,7 +103,9 @@ certificates::certificates() {
          directory_, "expired");
     save(issue({.name = "elsewhere.invalid", .alternative_names = "DNS:elsewhere.invalid,IP:192.0.2.1"}, &ca),
          directory_, "wrong-host");
+    save(issue({.name = "localhost"}, &ca), directory_, "nameless");
     save(issue({.name = "client"}, &ca), directory_, "client");
+    save(issue({.name = "client"}, &ca), directory_, "encrypted", "open sesame");
 }
 
 }  // namespace lockstep::test

@@ -68,6 +68,8 @@ TEST(cli_terminal, lets_nothing_through_that_a_terminal_obeys) {
     EXPECT_EQ(printable("\xff\xc3"), "\\xFF\\xC3");
     EXPECT_EQ(printable("a\u202eb"), "a\\xE2\\x80\\xAEb") << "turns the direction of writing";
     EXPECT_EQ(printable("\u009b31m"), "\\xC2\\x9B31m") << "a terminal's other escape";
+    EXPECT_EQ(printable_lines("a\tb\r\n\033]0;x\007"), "a\tb\\x0D\n\\x1B]0;x\\x07");
+    EXPECT_EQ(printable_json("{\"\u00e4\":\"\u009b\u202e\x7f\"}"), "{\"\u00e4\":\"\\u009b\\u202e\\u007f\"}");
 }
 
 TEST(cli_terminal, cuts_by_columns_and_not_by_bytes) {
@@ -86,11 +88,10 @@ TEST(cli_table, aligns_columns_and_cuts_those_that_give) {
 }
 
 // The standard output of `lockstep` with these arguments, which ends with this code and writes no error.
-std::string output_of(std::vector<char const*> arguments, exit_code expected) {
-    arguments.insert(arguments.begin(), "lockstep");
+std::string output_of(std::vector<std::string> arguments, exit_code expected) {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    auto const code = run_program(static_cast<int>(arguments.size()), arguments.data());
+    auto const code = run_program(std::move(arguments));
     std::fflush(stdout);
     EXPECT_EQ(code, expected);
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");

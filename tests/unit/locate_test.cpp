@@ -10,6 +10,7 @@
 #include <map>
 
 #include "redis/url.hpp"
+#include "support/log_lines.hpp"
 
 namespace lockstep::redis {
 namespace {
@@ -55,6 +56,18 @@ TEST(locate, means_the_embedded_server_when_nothing_is_configured) {
 TEST(locate, does_not_fall_back_when_a_server_was_meant) {
     EXPECT_NE(refusal([] { locate({.password = "hush"}, none); }).find("LOCKSTEP_URL"), std::string::npos);
     EXPECT_NE(refusal([] { locate({.tls = {.ca_file = "/ca"}}, none); }).find("LOCKSTEP_URL"), std::string::npos);
+}
+
+// What `lockstep worker` gives to its commands. With any server in its place they would hold locks that exclude nobody.
+TEST(locate, refuses_none_instead_of_falling_back_to_another_server) {
+    auto const set = variables({{"LOCKSTEP_URL", "none:"}, {"REDIS_URL", "redis://other"}});
+    auto const text = refusal([&] { locate({}, set); });
+    EXPECT_NE(text.find("LOCKSTEP_URL is none:"), std::string::npos) << text;
+    EXPECT_NE(text.find("--pass-url"), std::string::npos) << text;
+    EXPECT_NE(refusal([] { locate({.url = "none:"}, none); }).find("the URL is none:"), std::string::npos);
+    EXPECT_NE(refusal([] { locate({.password = "hush"}, variables({{"REDIS_URL", "none:"}})); }).find("REDIS_URL is none:"), std::string::npos);
+    EXPECT_EQ(locate({.url = "redis://own"}, set).endpoints[0].host, "own");
+    EXPECT_EQ(redact_url("none:"), "none:");
 }
 
 TEST(locate, lays_the_options_over_the_url) {
@@ -158,6 +171,21 @@ TEST_F(password_file, serves_sentinels_too) {
     EXPECT_EQ(sentinel_password_of(parse_url("redis+sentinel://h/m?sentinel_password=p")), "p");
     EXPECT_EQ(password_of(parse_url("redis://:p@h")), "p");
     EXPECT_EQ(password_of(parse_url("redis://h")), "");
+}
+
+TEST_F(password_file, that_other_users_can_read_is_warned_of_once) {
+    test::log_lines const log;
+    write("hush");
+    std::filesystem::permissions(path_, std::filesystem::perms{0600});
+    read();
+    EXPECT_EQ(log.count("security:"), 0U);
+    for (int const mode : {0640, 0604}) {
+        std::filesystem::permissions(path_, static_cast<std::filesystem::perms>(mode));
+        EXPECT_EQ(read(), "hush");
+    }
+    EXPECT_EQ(log.count(log_level::warning, "the password file " + path_ + " can be read by other users (mode 0640)"), 1U) << log.text();
+    EXPECT_EQ(log.count("security:"), 1U);
+    EXPECT_EQ(log.count("hush"), 0U);
 }
 
 TEST_F(password_file, that_is_of_no_use_is_named_with_the_reason) {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace lockstep {
@@ -85,11 +86,9 @@ std::string_view reply_view::text_format() const noexcept {
     return raw().substr(0, 3);
 }
 
-reply_view reply_view::operator[](std::size_t index) const {
-    if (index >= size()) throw conversion_error("the reply is " + describe(*this) + ", with no element " + std::to_string(index));
-    auto i = begin();
-    for (; index != 0; --index) ++i;
-    return *i;
+reply_view reply_view::operator[](fixed_index index) const {
+    if (index.value() >= size()) throw conversion_error("the reply is " + describe(*this) + ", with no element " + std::to_string(index.value()));
+    return *std::next(begin(), static_cast<std::ptrdiff_t>(index.value()));
 }
 
 reply_view reply_view::find(std::string_view key) const noexcept {

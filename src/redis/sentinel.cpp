@@ -17,6 +17,7 @@
 namespace lockstep::redis {
 namespace {
 
+constexpr std::size_t most_known = 1'000;  // Sentinels: nobody has so many
 constexpr std::string_view switch_channel = "+switch-master";
 // The Sentinel that leads a failover says so earlier, when it knows the new master and has yet to tell the replicas.
 constexpr std::string_view promotion_channel = "+promoted-slave";
@@ -127,6 +128,7 @@ private:
         if (!others.is_aggregate()) return;
         for (auto const one : others) {
             if (!one.is_aggregate()) continue;
+            if (known_.size() >= most_known) break;
             endpoint const where{.host = one.find("ip").as<std::string>(), .port = number<std::uint16_t>(one.find("port")), .path = {}};
             if (where.port != 0 && std::find(known_.begin(), known_.end(), where) == known_.end()) known_.push_back(where);
         }

@@ -32,6 +32,10 @@
 
 namespace lockstep {
 
+namespace observe {
+class latest_notes;
+}
+
 /// A process, or rather one client in it.
 struct client_info {
     std::string id;             ///< ids of its holds begin with this and a dot
@@ -131,6 +135,7 @@ struct snapshot {
     std::vector<hold_info> holds;
     std::vector<wait_info> waits;
     std::vector<client_info> clients;
+    std::vector<std::string> notes{};  ///< what could not be read, and why, for people: "<key>: ...", a line for each key
     std::size_t left_out = 0;   ///< objects beyond `snapshot_options::limit`, or that can't be read; servers with too many channels to list buses
     std::string trouble;        ///< of a watch: why the server could not be read just now; then the rest is what it was before
 };
@@ -145,6 +150,8 @@ struct snapshot_options {
     /// Looks through all keys of the server instead of the index that clients keep. Takes long where there are many; finds what was used only
     /// by clients older than 0.2 or with `monitoring = false`, and counts the sessions of stores and the keys of limiters.
     bool scan = false;
+    /// A look that takes longer ends with what it has found, and `notes` says so; 0: as long as a command of the client may take.
+    std::chrono::milliseconds within{0};
 };
 static_assert(std::is_trivially_destructible_v<snapshot_options>);
 
@@ -162,6 +169,7 @@ struct explanation {
     /// Rings in the chain: clients each of which waits for what the next one holds. A deadlock, unless one of them has threads or
     /// coroutines of its own that will let go.
     std::vector<std::vector<link>> cycles;
+    std::vector<std::string> notes{};  ///< as in a snapshot
 
     std::string text() const;   ///< for people
 };
@@ -228,7 +236,11 @@ private:
 class monitor {
 public:
     /// The client must outlive it.
-    explicit monitor(client& by) noexcept : client_(&by) {}
+    explicit monitor(client& by);
+
+    /// What the latest call could not read, and why: "<key>: ...", a line for each key. A key that somebody else wrote hides nothing but itself. The
+    /// same as `snapshot::notes`, for calls that return something else.
+    std::vector<std::string> notes() const;
 
     lockstep::snapshot snapshot(snapshot_options options = {});
     task<lockstep::snapshot> async_snapshot(snapshot_options options = {});
@@ -279,6 +291,7 @@ public:
 
 private:
     client* client_;
+    std::shared_ptr<observe::latest_notes> notes_;
 };
 
 /// Where the records of a flight recorder contradict what was promised.

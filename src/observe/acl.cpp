@@ -9,7 +9,7 @@ namespace {
 constexpr std::array by_clients{"ping",      "info",        "role",       "select",       "eval",  "evalsha", "subscribe",
                                 "unsubscribe", "ssubscribe", "sunsubscribe", "watch", "unwatch", "multi",   "exec"};
 constexpr std::array by_scripts{"time",  "exists", "del",   "get",     "set",     "hget",      "hmget", "hset",    "hdel",    "hgetall",
-                                "hkeys", "hexists", "hlen", "hrandfield", "pexpire", "pexpireat", "pttl",  "zadd", "zrem",
+                                "hkeys", "hexists", "hlen", "hstrlen", "hrandfield", "pexpire", "pexpireat", "pttl",  "zadd", "zrem",
                                 "zremrangebyscore", "publish", "spublish", "pubsub|numsub", "pubsub|shardnumsub"};
 constexpr std::array by_recorders{"xadd"};
 constexpr std::array by_observers{"xrange", "xrevrange", "wait"};  // of elections

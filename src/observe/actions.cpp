@@ -1,6 +1,8 @@
 #include "base/host.hpp"
 #include "lease/kind.hpp"
+#include "observe/entries.hpp"
 #include "observe/picture.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
@@ -127,7 +129,7 @@ task<std::vector<std::string>> end_second(reader from, current of, bool force) {
     auto ending = from.once(engine::find_kind("shared")->evict, {key}, {of.second->first, rules_of(from, key), force ? std::string{} : std::to_string(of.second->second)});
     try {
         auto const said = co_await std::move(ending);
-        for (std::size_t i = 2; i < said.size(); ++i) ended.emplace_back(said[i].text());
+        for (resp::cursor rest{said, 2}; rest.left() != 0;) ended.emplace_back(rest.next().text());
     } catch (error const& problem) {
         log(log_level::warning, fmt::format("'{}' was released, but not as a shared mutex, where it ends by itself: {}", of.is.name, problem.what()));
     }
@@ -160,7 +162,7 @@ task<bool> run_release(reader from, deed what) {
     if (!unknown) {
         outcome = said[0].text() == "released" ? "done" : said[0].text();
         ended.clear();
-        for (std::size_t i = 2; i < said.size(); ++i) ended.emplace_back(said[i].text());
+        for (resp::cursor rest{said, 2}; rest.left() != 0;) ended.emplace_back(rest.next().text());
     }
     if (outcome == "done" && now->second) {
         auto ending_second = end_second(from, *now, what.force);
@@ -207,9 +209,9 @@ audit_entry read_entry(std::string_view id, reply_view fields) {
     std::from_chars(id.data(), id.data() + id.size(), ms);
     one.at = std::chrono::system_clock::time_point{std::chrono::milliseconds{ms}};
     one.outcome = "requested";
-    for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
-        auto const field = fields[i].text();
-        auto const value = fields[i + 1].text();
+    for (resp::cursor rest{fields}; rest.left() >= 2;) {
+        auto const field = rest.next().text();
+        auto const value = rest.next().text();
         if (field == "action") one.action = value;
         if (field == "name") one.name = value;
         if (field == "kind") one.kind = value;
@@ -224,46 +226,48 @@ audit_entry read_entry(std::string_view id, reply_view fields) {
 
 task<std::vector<audit_entry>> read_audit(reader from, std::size_t most) {
     auto const key = from.key("audit", "log");
-    // An outcome stands behind what it belongs to, so it is read first.
-    auto asking = from.at(key, {"XREVRANGE", key, "+", "-", "COUNT", std::to_string(std::min<std::size_t>(2 * most, 20'000))});
-    auto const said = co_await std::move(asking);
     std::map<std::string, std::string> outcomes;
     std::vector<audit_entry> all;
-    for (auto const entry : said) {
-        auto const fields = entry[1];
+    auto left = std::min<std::size_t>(2 * most, 20'000);
+    // An outcome stands behind what it belongs to, so it is read first.
+    auto const add = [&](std::string_view id, reply_view fields) {
         if (fields.size() == 4 && fields[0].text() == "of") {
             outcomes.emplace(fields[1].text(), fields[3].text());
-        } else if (all.size() < most) {
-            all.push_back(read_entry(entry[0].text(), fields));
+        } else {
+            all.push_back(read_entry(id, fields));
             if (auto const known = outcomes.find(all.back().id); known != outcomes.end()) all.back().outcome = known->second;
         }
-    }
+        return --left != 0 && all.size() < most;
+    };
+    if (most == 0) co_return all;
+    auto reading = observe::for_each_entry(from, key, add);
+    co_await std::move(reading);
     co_return all;
 }
 
-reader reader_of(client& by) {
+reader reader_of(client& by, observe::latest_notes& notes) {
     auto const& core = detail::core_access::of(by);
     core->require_same_process();
-    return reader{core};
+    return reader{core, notes.begin()};
 }
 
 }  // namespace
 
 task<bool> monitor::async_release(hold_info which, release_options options) {
-    auto from = reader_of(*client_);
+    auto from = reader_of(*client_, *notes_);
     auto what = checked(from, std::move(which), options, options.force ? "force-release" : "release");
     return run_release(std::move(from), std::move(what));
 }
 bool monitor::release(hold_info const& which, release_options options) { return sync_wait(async_release(which, options)); }
 
 task<bool> monitor::async_ask(hold_info which, release_options options) {
-    auto from = reader_of(*client_);
+    auto from = reader_of(*client_, *notes_);
     auto what = checked(from, std::move(which), options, "ask");
     return run_ask(std::move(from), std::move(what));
 }
 bool monitor::ask(hold_info const& which, release_options options) { return sync_wait(async_ask(which, options)); }
 
-task<std::vector<audit_entry>> monitor::async_audit(std::size_t most) { return read_audit(reader_of(*client_), most); }
+task<std::vector<audit_entry>> monitor::async_audit(std::size_t most) { return read_audit(reader_of(*client_, *notes_), most); }
 std::vector<audit_entry> monitor::audit(std::size_t most) { return sync_wait(async_audit(most)); }
 
 }  // namespace lockstep

@@ -66,7 +66,10 @@ end
 -- Those who were told already, and those who are gone, are among them; 1,000 at most.
 local function with_clients(key, found)
     if ARGV[3] ~= 'clients' then return found end
-    for id in string.gmatch(call('HGET', key, 'w') or '', '[^ ]+') do found[#found + 1] = id end
+    for id in string.gmatch(call('HGET', key, 'w') or '', '[^ ]+') do
+        if #found >= 1006 then break end
+        found[#found + 1] = id
+    end
     for _, field in ipairs(call('HKEYS', key)) do
         if #found >= 1006 then break end
         found[#found + 1] = string.match(field, '^c(.+)') or string.match(field, '^h([^.]+)%.')

@@ -179,6 +179,9 @@ task<census> take_census(reader from, std::vector<std::string> ids) {
         auto reading = read_clients(from, {ids.begin() + static_cast<std::ptrdiff_t>(done), ids.begin() + static_cast<std::ptrdiff_t>(end)});
         auto some = co_await std::move(reading);
         all.merge(std::move(some));
+        if (end == ids.size() || (end < most_clients && !from.is_time_over())) continue;
+        from.note(from.key("clients", "index"), fmt::format("only {} of {} clients are read", end, ids.size()));
+        break;
     }
     auto looking = find_connected(from, all);
     co_await std::move(looking);

@@ -63,7 +63,7 @@ bool walk_limit::goes_on() {
     seen_ += page_;
     bool const is_late = from_.is_time_over();
     if (!is_late && seen_ < most_) return true;
-    from_.note(what_, is_late ? std::string{"only a part was read: the time for a look is over"} : fmt::format("only a part was read: it has more than {} elements", most_));
+    from_.note(target_, is_late ? std::string{"only a part was read: the time for a look is over"} : fmt::format("only a part was read: it has more than {} elements", most_));
     return false;
 }
 

@@ -64,15 +64,15 @@ private:
 /// Ends a walk with a cursor through something that others make as long as they like.
 class walk_limit {
 public:
-    /// `what` is walked through, a page after the other; so many elements are looked at, at most.
-    walk_limit(reader const& from, std::string what, std::size_t page, std::size_t most) : from_(from), what_(std::move(what)), page_(page), most_(most) {}
+    /// `target` is walked through, a page after the other; so many elements are looked at, at most.
+    walk_limit(reader const& from, std::string target, std::size_t page, std::size_t most) : from_(from), target_(std::move(target)), page_(page), most_(most) {}
 
     /// After each page but the last. False: here it ends, and that is noted.
     bool goes_on();
 
 private:
     reader from_;
-    std::string what_;
+    std::string target_;
     std::size_t page_, most_;
     std::size_t seen_ = 0;
 };

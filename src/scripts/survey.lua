@@ -86,6 +86,7 @@ local function read(key)
     if string.find(key, '}:board:', 1, true) then word = 'board' end  -- that of a period
     if plain[word] then return read_thing(key, nil, word) end
     local q = redis.pcall('HMGET', key, 'v', 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z', 'n')
+    if q.err then return {'unreadable'} end  -- all that is left are hashes
     local kind = q[1]
     if kind == '3' or kind == '1' then return read_lock(q) end
     if kind == '4' or kind == '2' then return read_pool(key) end

@@ -32,9 +32,7 @@
 
 namespace lockstep {
 
-namespace observe {
-class latest_notes;
-}
+namespace observe { class latest_notes; }
 
 /// A process, or rather one client in it.
 struct client_info {
@@ -150,8 +148,7 @@ struct snapshot_options {
     /// Looks through all keys of the server instead of the index that clients keep. Takes long where there are many; finds what was used only
     /// by clients older than 0.2 or with `monitoring = false`, and counts the sessions of stores and the keys of limiters.
     bool scan = false;
-    /// A look that takes longer ends with what it has found, and `notes` says so; 0: as long as a command of the client may take.
-    std::chrono::milliseconds within{0};
+    std::chrono::milliseconds within{0};  ///< a longer look ends with what it has found, and `notes` says so; 0: the client's `command_timeout`
 };
 static_assert(std::is_trivially_destructible_v<snapshot_options>);
 
@@ -237,9 +234,7 @@ class monitor {
 public:
     /// The client must outlive it.
     explicit monitor(client& by);
-
-    /// What the latest call could not read, and why: "<key>: ...", a line for each key. A key that somebody else wrote hides nothing but itself. The
-    /// same as `snapshot::notes`, for calls that return something else.
+    /// As `snapshot::notes`, of the latest call: a key that somebody else wrote hides nothing but itself.
     std::vector<std::string> notes() const;
 
     lockstep::snapshot snapshot(snapshot_options options = {});
@@ -261,10 +256,8 @@ public:
     /// Names somebody waits for now, or whose average wait is above `limit`; the longest wait first.
     std::vector<contention_info> contention(std::chrono::milliseconds limit = std::chrono::milliseconds{100});
     task<std::vector<contention_info>> async_contention(std::chrono::milliseconds limit = std::chrono::milliseconds{100});
-
     explanation why(std::string_view name);
     task<explanation> async_why(std::string_view name);
-
     /// Ends a hold at the server: the next in line gets it, with a larger fence, and its owner hears that it is lost. Without `force` only
     /// a stale one (otherwise `invalid_argument_error` says who has it): its process is dead or cut off from the server, and what it does
     /// meanwhile only fences make harmless. False: it was over already. Written to the audit stream first. Throws `indeterminate_error` when

@@ -317,6 +317,7 @@ constexpr auto trials = std::to_array<std::string_view>({
     "?XREVRANGE %x + - COUNT 1",
     "?HINCRBY %k n 1",
     "?SETRANGE %k 0 v",
+    "?HSTRLEN %k f",
     "?HVALS %k",
     "?MGET %k",
     "?PERSIST %z",

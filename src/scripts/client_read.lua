@@ -12,7 +12,7 @@ local function read(key)
         local size = redis.pcall('HSTRLEN', key, field)
         if type(size) ~= 'number' then
             -- A user with the rights of an older version may not ask for the size.
-            if string.find(size.err, 'WRONGTYPE', 1, true) then return size.err end
+            if string.find(size.err, 'WRONGTYPE ', 1, true) then return size.err end
         elseif size > largest then
             return 'its field ' .. field .. ' has ' .. size .. ' bytes, more than the ' .. largest .. ' of a client'
         end

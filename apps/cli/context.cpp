@@ -142,6 +142,10 @@ void context::note(std::string_view text, boost::json::value const& value) const
     }
 }
 
+void context::note_unreadable(std::vector<std::string> const& keys) const {
+    for (auto const& one : keys) note("not shown: " + printable(one), boost::json::object{{"not_shown", one}});
+}
+
 exit_code explain(context const& all, std::exception_ptr problem) {
     auto const say = [&all](verdict const& how, std::string_view message) {
         boost::json::object fields{{"error", how.word}, {"message", boost::json::string{message}}};

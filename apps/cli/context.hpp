@@ -42,6 +42,8 @@ public:
     void note(std::string_view text) const noexcept;
     /// With --json the value, else the text.
     void note(std::string_view text, boost::json::value const& value) const noexcept;
+    /// What a monitor could not read.
+    void note_unreadable(std::vector<std::string> const& keys) const;
 
     bool coloured() const { return colour_; }
     bool on_terminal() const { return terminal_; }

@@ -23,7 +23,9 @@ style style_of(std::string const& what) {
 
 exit_code show_history(context const& all, std::string const& name, std::size_t most) {
     auto by = all.connect();
-    auto const records = monitor{by}.history(name, most);
+    monitor from{by};
+    auto const records = from.history(name, most);
+    all.note_unreadable(from.notes());
     if (records.empty()) throw not_found{fmt::format("nothing is recorded of {}", printable(name)), how_to_record};
     if (all.json) {
         for (auto const& one : records) all.print_json(apps::as_json(one));
@@ -42,7 +44,9 @@ exit_code show_history(context const& all, std::string const& name, std::size_t 
 
 exit_code check(context const& all, std::string const& name, std::size_t most) {
     auto by = all.connect();
-    auto const records = monitor{by}.history(name, most);
+    monitor from{by};
+    auto const records = from.history(name, most);
+    all.note_unreadable(from.notes());
     if (records.empty()) throw not_found{"nothing is recorded, so nothing was checked", how_to_record};
     auto const found = verify(records);
     if (all.json) {

@@ -39,6 +39,7 @@ exit_code list(context const& all, ls_options const& how) {
     wanted.waiters = 0;
     wanted.scan = how.scan;
     auto now = monitor{by}.snapshot(wanted);
+    if (!how.names) all.note_unreadable(now.notes);
     if (how.names) {
         std::set<std::string> names;
         for (auto const& one : now.objects) names.insert(one.name);

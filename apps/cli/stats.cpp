@@ -14,7 +14,9 @@ namespace {
 
 exit_code show_statistics(context const& all, std::string const& name, std::size_t most) {
     auto by = all.connect();
-    auto counted = monitor{by}.statistics(name);
+    monitor from{by};
+    auto counted = from.statistics(name);
+    all.note_unreadable(from.notes());
     if (!name.empty()) counted.erase(counted.begin());  // the sum of all names is not what was asked for
     if (counted.empty() || (counted.size() == 1 && counted.front().name.empty() && counted.front().acquisitions + counted.front().timeouts == 0)) {
         throw not_found{name.empty() ? "nothing was counted yet" : fmt::format("nothing was counted of {}", printable(name)), "clients write what they counted every 10 s"};

@@ -61,8 +61,9 @@ std::string heading(snapshot const& now, client const& by) {
     std::size_t waiting = 0;
     for (auto const& one : now.objects) waiting += one.queue;
     if (!now.trouble.empty()) return fmt::format("lockstep  {}  as it was: {}", show_time(now.at).substr(0, 8), printable(now.trouble));
-    return fmt::format("lockstep  {}  {}  {} objects  {} holds{}  {} waiting  {} clients", show_time(now.at).substr(0, 8), printable(by.description()), now.objects.size(),
-                       now.holds.size(), stale == 0 ? "" : fmt::format(" ({} of the dead)", stale), waiting, now.clients.size());
+    return fmt::format("lockstep  {}  {}  {} objects  {} holds{}  {} waiting  {} clients{}", show_time(now.at).substr(0, 8), printable(by.description()), now.objects.size(),
+                       now.holds.size(), stale == 0 ? "" : fmt::format(" ({} of the dead)", stale), waiting, now.clients.size(),
+                       now.notes.empty() ? "" : fmt::format("  not shown: {}", printable(now.notes.front())));
 }
 
 /// Lines, at most so many, each with its end.

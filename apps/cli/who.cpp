@@ -18,6 +18,7 @@ exit_code show_who(context const& all, std::string const& name, std::size_t most
     wanted.name = name;
     wanted.waiters = most;
     auto const now = monitor{by}.snapshot(wanted);
+    all.note_unreadable(now.notes);
     auto const code = now.holds.empty() ? exit_code::no : exit_code::ok;
     if (all.json) {
         all.print_json(boost::json::object{{"name", name}, {"objects", apps::as_json(now.objects)}, {"holds", apps::as_json(now.holds)}, {"waits", apps::as_json(now.waits)}});
@@ -41,6 +42,7 @@ exit_code show_why(context const& all, std::string const& name) {
     if (all.json) {
         all.print_json(apps::as_json(found));
     } else if (found.holds.empty() && found.waits.empty()) {
+        all.note_unreadable(found.notes);
         all.print(fmt::format("nobody holds {}, and nobody waits for it\n", printable(name)));
     } else {
         std::string lines;  // of printable text, line by line

@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +61,17 @@ public:
     std::string description() override;
 
 private:
+    // What calls beside the watch could not read, by their names: it is shown with what the watch could not.
+    struct unread_keys {
+        std::vector<std::string> all() const;
+        mutable std::mutex mutex;
+        std::map<std::string, std::vector<std::string>> of_calls;
+    };
+    template <class F>
+    auto with_notes(char const* call, F read);
+
     client& client_;
+    std::shared_ptr<unread_keys> unread_ = std::make_shared<unread_keys>();
     lockstep::monitor monitor_;
     job_desk jobs_;
 };

@@ -154,8 +154,9 @@ void state::sweep(part<Value>& in) {
 
 bool state::update(snapshot const& now) {
     ++round_;
-    news_ = version_ == 0 || left_out_ != now.left_out;
+    news_ = version_ == 0 || left_out_ != now.left_out || notes_ != now.notes;
     left_out_ = now.left_out;
+    notes_ = now.notes;
     stale_ = waiting_ = connected_ = 0;
     milliseconds const at = std::chrono::duration_cast<milliseconds>(now.at.time_since_epoch());
     at_ms_ = at.count();
@@ -233,8 +234,10 @@ std::string state::message(std::string_view seen) const {
     write(set, gone, holds_, "holds", since);
     write(set, gone, waits_, "waits", since);
     write(set, gone, clients_, "clients", since);
+    json::array notes;
+    for (auto const& one : notes_) notes.emplace_back(readable(one));
     return std::string{R"({"whole":)"} + (since == 0 ? "true" : "false") + R"(,"version":")" + version() +
-           R"(","left_out":)" + std::to_string(left_out_) + R"(,"set":)" +
+           R"(","left_out":)" + std::to_string(left_out_) + R"(,"notes":)" + json::serialize(notes) + R"(,"set":)" +
            set + R"(},"gone":)" + gone + "}}";
 }
 

@@ -67,6 +67,7 @@ private:
     std::uint64_t forgotten_ = 0;  // versions up to this one have lost some of what went
     bool news_ = false;
     std::int64_t at_ms_ = 0;
+    std::vector<std::string> notes_;  // what could not be read
     std::size_t left_out_ = 0, stale_ = 0, waiting_ = 0, connected_ = 0;
     part<object_info> objects_;
     part<hold_info> holds_;

@@ -51,7 +51,7 @@ struct codec<std::vector<std::byte>> {
 
 namespace detail {
 
-/// "'<the bytes, shortened>' is not <what>".
+/// "a value of <n> bytes is not <what>".
 [[noreturn]] void throw_not_decodable(std::string_view bytes, std::string_view what);
 
 template <class T>

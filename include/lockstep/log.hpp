@@ -2,7 +2,8 @@
 
 /// Where Lockstep says what a person should know: a reconnect, a fall-back, an unsafe option. Never a secret.
 ///
-/// By default warnings and errors go to standard error, one line each. `set_log_hook` replaces that for the process; an
+/// By default warnings and errors go to standard error, one line each, control characters as \x1B. A message may have words of the server in it: a hook of
+/// your own has to see to what its log takes. `set_log_hook` replaces that for the process; an
 /// empty hook silences it. The hook may be called from any thread, must not throw and must not call back into Lockstep.
 
 #include <functional>

@@ -32,6 +32,8 @@
 
 namespace lockstep {
 
+namespace observe { class latest_notes; }
+
 /// A process, or rather one client in it.
 struct client_info {
     std::string id;             ///< ids of its holds begin with this and a dot
@@ -131,6 +133,7 @@ struct snapshot {
     std::vector<hold_info> holds;
     std::vector<wait_info> waits;
     std::vector<client_info> clients;
+    std::vector<std::string> notes{};  ///< what could not be read, and why, for people: "<key>: ...", a line for each key
     std::size_t left_out = 0;   ///< objects beyond `snapshot_options::limit`, or that can't be read; servers with too many channels to list buses
     std::string trouble;        ///< of a watch: why the server could not be read just now; then the rest is what it was before
 };
@@ -145,6 +148,7 @@ struct snapshot_options {
     /// Looks through all keys of the server instead of the index that clients keep. Takes long where there are many; finds what was used only
     /// by clients older than 0.2 or with `monitoring = false`, and counts the sessions of stores and the keys of limiters.
     bool scan = false;
+    std::chrono::milliseconds within{0};  ///< a longer look ends with what it has found, and `notes` says so; 0: the client's `command_timeout`
 };
 static_assert(std::is_trivially_destructible_v<snapshot_options>);
 
@@ -162,6 +166,7 @@ struct explanation {
     /// Rings in the chain: clients each of which waits for what the next one holds. A deadlock, unless one of them has threads or
     /// coroutines of its own that will let go.
     std::vector<std::vector<link>> cycles;
+    std::vector<std::string> notes{};  ///< as in a snapshot
 
     std::string text() const;   ///< for people
 };
@@ -228,7 +233,9 @@ private:
 class monitor {
 public:
     /// The client must outlive it.
-    explicit monitor(client& by) noexcept : client_(&by) {}
+    explicit monitor(client& by);
+    /// As `snapshot::notes`, of the latest call: a key that somebody else wrote hides nothing but itself.
+    std::vector<std::string> notes() const;
 
     lockstep::snapshot snapshot(snapshot_options options = {});
     task<lockstep::snapshot> async_snapshot(snapshot_options options = {});
@@ -249,10 +256,8 @@ public:
     /// Names somebody waits for now, or whose average wait is above `limit`; the longest wait first.
     std::vector<contention_info> contention(std::chrono::milliseconds limit = std::chrono::milliseconds{100});
     task<std::vector<contention_info>> async_contention(std::chrono::milliseconds limit = std::chrono::milliseconds{100});
-
     explanation why(std::string_view name);
     task<explanation> async_why(std::string_view name);
-
     /// Ends a hold at the server: the next in line gets it, with a larger fence, and its owner hears that it is lost. Without `force` only
     /// a stale one (otherwise `invalid_argument_error` says who has it): its process is dead or cut off from the server, and what it does
     /// meanwhile only fences make harmless. False: it was over already. Written to the audit log first. Throws `indeterminate_error` when
@@ -279,6 +284,7 @@ public:
 
 private:
     client* client_;
+    std::shared_ptr<observe::latest_notes> notes_;
 };
 
 /// Where the records of a flight recorder contradict what was promised.

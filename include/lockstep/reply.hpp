@@ -15,6 +15,7 @@
 
 #include <lockstep/error.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -45,6 +46,20 @@ enum class reply_type : std::uint8_t {
 template <typename T> struct reply_converter;
 
 class reply;
+
+/// An index that stands in the program's text. A list is as long as the server makes it, and finding an element steps over those before it: a loop over
+/// `list[i]` would take the square of its length. So that does not compile; walk the list: `for (auto element : list)`.
+class fixed_index {
+public:
+    template <std::integral Number>
+    consteval fixed_index(Number value) : value_(static_cast<std::size_t>(value)) {
+        if (value < 0) throw "an index is not negative";
+    }
+    constexpr std::size_t value() const noexcept { return value_; }
+
+private:
+    std::size_t value_;
+};
 
 namespace detail {
 
@@ -97,7 +112,7 @@ public:
 
     std::size_t size() const noexcept { return is_aggregate() ? node_->size : 0; }  ///< children; a map of n pairs: 2n
     bool empty() const noexcept { return size() == 0; }
-    reply_view operator[](std::size_t index) const;  ///< a child; steps over those before it
+    reply_view operator[](fixed_index index) const;  ///< a child: `address[0]`; `conversion_error` where there are fewer
     inline iterator begin() const noexcept;          ///< children in order, a map's as key, value, key, value
     inline iterator end() const noexcept;
 

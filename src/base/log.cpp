@@ -3,15 +3,37 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace lockstep {
 namespace {
 
+/// One line, whatever a server put into it: line ends would forge further ones, and a terminal obeys escapes (also the C1 controls, C2 80 to C2 9F in UTF-8).
+std::string one_line(std::string_view message) {
+    constexpr std::string_view digits = "0123456789ABCDEF";
+    std::string line;
+    line.reserve(message.size());
+    for (std::size_t i = 0; i != message.size(); ++i) {
+        auto const byte = static_cast<unsigned char>(message[i]);
+        bool const is_c1 = byte >= 0x80 && byte < 0xA0 && i != 0 && message[i - 1] == '\xC2';
+        if (byte >= ' ' && byte != 0x7F && !is_c1) {
+            line += message[i];
+            continue;
+        }
+        if (is_c1) line.pop_back();  // its first byte
+        line += "\\x";
+        line += digits[byte >> 4U];
+        line += digits[byte & 15U];
+    }
+    return line;
+}
+
 void to_standard_error(log_level level, std::string_view message) {
     if (level < log_level::warning) return;
     char const* const word = level == log_level::warning ? "warning" : "error";
-    std::fprintf(stderr, "lockstep: %s: %.*s\n", word, static_cast<int>(message.size()), message.data());
+    std::fprintf(stderr, "lockstep: %s: %s\n", word, one_line(message).c_str());
 }
 
 struct state {

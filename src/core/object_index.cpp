@@ -5,6 +5,7 @@
 #include "core/core.hpp"
 #include "redis/command.hpp"
 #include "redis/slot.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 
 #include <fmt/format.h>
@@ -60,8 +61,8 @@ task<void> tell_shard(std::shared_ptr<core> owner, std::string index, std::vecto
     std::vector<task<reply>> questions;
     std::vector<std::string> answers{fmt::format("{}", left[0].integer()), fmt::format("{}", look_after.count())};
     std::vector<std::string> members;
-    for (std::size_t i = 1; i < left.size(); ++i) {
-        auto const& member = members.emplace_back(left[i].text());
+    for (resp::cursor rest{left, 1}; rest.left() != 0;) {
+        auto const& member = members.emplace_back(rest.next().text());
         auto const key = owner->options().prefix + ':' + member;
         questions.push_back(ask(*owner, key, {"PTTL", key}));
     }

@@ -6,6 +6,7 @@
 #include "lease/pause.hpp"
 #include "redis/command.hpp"
 #include "redis/slot.hpp"
+#include "resp/cursor.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
@@ -40,9 +41,9 @@ constexpr std::size_t most_known = 200;
 leader_change read_change(std::string_view id, reply_view fields) {
     leader_change made;
     made.position = id;
-    for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
-        auto const field = fields[i].text();
-        auto const value = fields[i + 1].text();
+    for (resp::cursor rest{fields}; rest.left() >= 2;) {
+        auto const field = rest.next().text();
+        auto const value = rest.next().text();
         if (field == "what") {
             using enum leader_change::kind;
             for (auto const one : {elected, resigned, lost, removed}) {
@@ -93,7 +94,9 @@ public:
         self->ear_ = co_await std::move(listening);
         auto looking = self->until(self->after_.empty() ? "+" : self->after_);
         auto const latest = co_await std::move(looking);
-        for (std::size_t i = latest.size(); i-- > 0;) self->remember(read_change(latest[i][0].text(), latest[i][1]));
+        std::vector<leader_change> changes;
+        for (auto const entry : latest) changes.push_back(read_change(entry[0].text(), entry[1]));
+        for (auto one = changes.rbegin(); one != changes.rend(); ++one) self->remember(std::move(*one));
         if (self->after_.empty()) self->after_ = self->known_.empty() ? "0-0" : self->known_.back().position;
         self->look();
         start(look_now_and_then(self->owner_, self), [](std::exception_ptr) {});

@@ -5,6 +5,7 @@
 #include "lease/kind.hpp"
 #include "lease/pause.hpp"
 #include "messaging/raw_queue_parts.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
@@ -179,8 +180,10 @@ task<cron_scheduler::look> cron_scheduler::fire(std::shared_ptr<cron_scheduler> 
     auto asking = all.run(scripts::cron_fire, keys, words, how);
     auto const said = co_await std::move(asking);
     look seen{.now_ms = said[0].integer(), .next_ms = said[1].integer(), .following_ms = said[3].integer(), .due = {}};
-    for (std::size_t i = 4; i + 2 < said.size(); i += 3) {
-        seen.due.push_back({std::string{said[i].text()}, said[i + 1].integer(), std::string{said[i + 2].text()}});
+    for (resp::cursor rest{said, 4}; rest.left() >= 3;) {
+        std::string id{rest.next().text()};
+        auto const due_ms = rest.next().integer();
+        seen.due.push_back({std::move(id), due_ms, std::string{rest.next().text()}});
     }
     co_return seen;
 }

@@ -39,8 +39,8 @@ task<batch_info> read_batch(office of, std::string id) {
     auto const key = key_of(of, id);
     auto asking = of->all().command({"HMGET", key, "total", "completed", "failed", "cancelled", "state", "then"});
     auto const said = co_await std::move(asking);
-    auto const number = [&](std::size_t i) { return said[i].is_null() ? std::int64_t{0} : read_number(said[i].text()); };
-    batch_info found{.total = number(0), .completed = number(1), .failed = number(2), .cancelled = number(3)};
+    auto const number = [](reply_view field) { return field.is_null() ? std::int64_t{0} : read_number(field.text()); };
+    batch_info found{.total = number(said[0]), .completed = number(said[1]), .failed = number(said[2]), .cancelled = number(said[3])};
     if (!said[4].is_null()) found.state = read_state(said[4].text());
     else if (!said[0].is_null()) found.state = job_state::running;
     if (!said[5].is_null()) found.then = said[5].text();

@@ -8,6 +8,7 @@
 #include "jobs/job_text.hpp"
 #include "messaging/doorbell.hpp"
 #include "messaging/raw_queue_parts.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
@@ -145,7 +146,10 @@ std::vector<std::string> words_to_read(depot const& at, std::vector<std::string>
 
 /// Those that were read, of these ids in order.
 void add_rows(std::vector<job_info>& all, std::string_view type, std::vector<std::string> const& ids, reply const& said) {
-    for (std::size_t i = 0; i != said.size() && all.size() != ids.size(); ++i) all.push_back(read_job(type, ids[all.size()], said[i]));
+    for (auto const row : said.view()) {
+        if (all.size() == ids.size()) return;
+        all.push_back(read_job(type, ids[all.size()], row));
+    }
 }
 
 /// `cut`: so many bytes are told of each text.
@@ -182,8 +186,9 @@ task<delays> list_delayed(place at, std::size_t from, std::size_t most) {
     auto asking = list_ids(std::move(at), "delayed", from, most);
     auto const said = co_await std::move(asking);
     delays found;
-    for (std::size_t i = 1; i + 1 < said.size(); i += 2) {
-        found.emplace_back(said[i].text(), base::time_of_ms(said[i + 1].integer()));
+    for (resp::cursor rest{said, 1}; rest.left() >= 2;) {
+        auto const id = rest.next().text();
+        found.emplace_back(id, base::time_of_ms(rest.next().integer()));
     }
     co_return found;
 }
@@ -211,7 +216,7 @@ task<std::vector<job_info>> list(place at, std::string type, job_state state, st
     std::vector<std::string> ids;
     auto asking = list_ids(at, to_string(state), from, most);
     auto const said = co_await std::move(asking);
-    for (std::size_t i = 1; i < said.size(); ++i) ids.emplace_back(said[i].text());
+    for (resp::cursor rest{said, 1}; rest.left() != 0;) ids.emplace_back(rest.next().text());
     auto const left = most - std::min(most, ids.size());
     auto const ready = static_cast<std::size_t>(said[0].integer());
     auto reading = read(at, type, std::move(ids), listed_bytes);
@@ -230,7 +235,7 @@ task<std::vector<job_info>> list_tagged(place at, std::string type, std::string 
     auto asking = list_ids(at, "tag:" + tag, from, most);
     auto const said = co_await std::move(asking);
     std::vector<std::string> ids;
-    for (std::size_t i = 1; i < said.size(); ++i) ids.emplace_back(said[i].text());
+    for (resp::cursor rest{said, 1}; rest.left() != 0;) ids.emplace_back(rest.next().text());
     auto reading = read(std::move(at), std::move(type), std::move(ids), listed_bytes);
     auto all = co_await std::move(reading);
     std::erase_if(all, [](job_info const& one) { return one.state == job_state::unknown; });  // forgotten meanwhile
@@ -243,7 +248,7 @@ task<flow_info> read_flow(place at, std::string id, std::size_t most) {
     auto asking = job_office::run(std::move(at), scripts::job_graph, {"", "absent"}, std::move(words));
     auto const said = co_await std::move(asking);
     flow_info found{.is_whole = said[0].integer() == 0};
-    for (std::size_t i = 1; i < said.size(); ++i) found.jobs.push_back(read_flow_job(said[i]));
+    for (resp::cursor rest{said, 1}; rest.left() != 0;) found.jobs.push_back(read_flow_job(rest.next()));
     if (found.jobs.front().state == job_state::unknown) found.jobs.clear();
     co_return found;
 }
@@ -259,9 +264,10 @@ task<std::vector<std::string>> read_types(office of) {
 task<job_counts> count(place at) {
     auto asking = job_office::run(std::move(at), scripts::job_count, {"", "ready", "ranked", "later", "held", "absent"}, {});
     auto const said = co_await std::move(asking);
-    auto const number = [&](std::size_t i) { return said[i].integer(); };
-    co_return job_counts{number(0), number(1), number(2), number(3), number(4), number(5), number(6), number(7), number(8), number(9), number(10), number(11),
-                         number(12), number(13), number(14) == 1};
+    resp::cursor rest{said};
+    auto const number = [&rest] { return rest.next().integer(); };
+    co_return job_counts{number(), number(), number(), number(), number(), number(), number(), number(), number(), number(), number(), number(),
+                         number(), number(), number() == 1};
 }
 
 /// Rings when the job has ended, or may have.

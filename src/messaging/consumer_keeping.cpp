@@ -3,6 +3,7 @@
 #include "base/random.hpp"
 #include "messaging/stream_read.hpp"
 #include "messaging/stream_state.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
@@ -322,9 +323,11 @@ task<void> consumer_state::recover(std::shared_ptr<consumer_state> self) {
     auto const next_due = said[1].integer();
     std::vector<found> returned;
     std::vector<found> recovered;
-    for (std::size_t i = 2; i + 3 < said.size(); i += 4) {
-        bool const was_returned = said[i + 2].integer() == 1;
-        (was_returned ? returned : recovered).push_back(read_found(said[i], said[i + 1].integer() + 1, false, said[i + 3]));
+    for (resp::cursor rest{said, 2}; rest.left() >= 4;) {
+        auto const id = rest.next();
+        auto const deliveries = rest.next().integer();
+        bool const was_returned = rest.next().integer() == 1;
+        (was_returned ? returned : recovered).push_back(read_found(id, deliveries + 1, false, rest.next()));
     }
     bool const is_more = self->cursor_ != "0-0" || !(returned.empty() && recovered.empty());
     // Few at a time, and each consumer at its own times: what a dead one had is spread over those that live.

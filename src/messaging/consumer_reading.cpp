@@ -4,6 +4,7 @@
 #include "lease/pause.hpp"
 #include "messaging/stream_read.hpp"
 #include "messaging/stream_state.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
@@ -215,8 +216,11 @@ task<void> consumer_state::take_known(std::shared_ptr<consumer_state> self, std:
         auto taking = self->at_.run(scripts::stream_take, keys, words, {});
         auto const taken = co_await std::move(taking);
         std::vector<found> got;
-        for (std::size_t i = 1; i + 3 < taken.size(); i += 4) {
-            got.push_back(read_found(taken[i], taken[i + 1].integer(), taken[i + 2].integer() == 1, taken[i + 3]));
+        for (resp::cursor rest{taken, 1}; rest.left() >= 4;) {
+            auto const id = rest.next();
+            auto const deliveries = rest.next().integer();
+            bool const was_returned = rest.next().integer() == 1;
+            got.push_back(read_found(id, deliveries, was_returned, rest.next()));
         }
         next += std::clamp<std::ptrdiff_t>(2 * taken[0].integer(), 2, entries.end() - next);
         self->accept(std::move(got), origin::recovered);

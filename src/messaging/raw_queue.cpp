@@ -6,6 +6,7 @@
 #include "messaging/depot.hpp"
 #include "messaging/message_counts.hpp"
 #include "messaging/raw_queue_parts.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
@@ -84,7 +85,10 @@ task<std::pair<queue_counts, lane_list>> count_lanes(place at) {
     auto request = run_on(at, scripts::steal_count, keys, {});
     auto const said = co_await std::move(request);
     lane_list lanes;
-    for (std::size_t i = 6; i + 1 < said.size(); i += 2) lanes.emplace_back(said[i].text(), said[i + 1].integer());
+    for (resp::cursor rest{said, 6}; rest.left() >= 2;) {
+        auto const lane = rest.next().text();
+        lanes.emplace_back(lane, rest.next().integer());
+    }
     co_return std::pair{read_counts(said), std::move(lanes)};
 }
 

@@ -2,6 +2,7 @@
 #include "lease/kind.hpp"
 #include "observe/audit.hpp"
 #include "observe/picture.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
@@ -115,7 +116,7 @@ task<std::vector<std::string>> end_second(reader from, current of, bool force) {
     auto ending = from.once(engine::find_kind("shared")->evict, {key}, {of.second->first, rules_of(from, key), force ? std::string{} : std::to_string(of.second->second)});
     try {
         auto const said = co_await std::move(ending);
-        for (std::size_t i = 2; i < said.size(); ++i) ended.emplace_back(said[i].text());
+        for (resp::cursor rest{said, 2}; rest.left() != 0;) ended.emplace_back(rest.next().text());
     } catch (error const& problem) {
         log(log_level::warning, fmt::format("'{}' was released, but not as a shared mutex, where it ends by itself: {}", of.is.name, problem.what()));
     }
@@ -148,7 +149,7 @@ task<bool> run_release(reader from, deed what) {
     if (!unknown) {
         outcome = said[0].text() == "released" ? "done" : said[0].text();
         ended.clear();
-        for (std::size_t i = 2; i < said.size(); ++i) ended.emplace_back(said[i].text());
+        for (resp::cursor rest{said, 2}; rest.left() != 0;) ended.emplace_back(rest.next().text());
     }
     if (outcome == "done" && now->second) {
         auto ending_second = end_second(from, *now, what.force);
@@ -188,29 +189,29 @@ deed checked(reader const& from, hold_info which, release_options const& options
     return {std::move(action), std::move(which), options.force, std::move(by), std::string{options.reason}};
 }
 
-reader reader_of(client& by) {
+reader reader_of(client& by, observe::latest_notes& notes) {
     auto const& core = detail::core_access::of(by);
     core->require_same_process();
-    return reader{core};
+    return reader{core, notes.begin()};
 }
 
 }  // namespace
 
 task<bool> monitor::async_release(hold_info which, release_options options) {
-    auto from = reader_of(*client_);
+    auto from = reader_of(*client_, *notes_);
     auto what = checked(from, std::move(which), options, options.force ? "force-release" : "release");
     return run_release(std::move(from), std::move(what));
 }
 bool monitor::release(hold_info const& which, release_options options) { return sync_wait(async_release(which, options)); }
 
 task<bool> monitor::async_ask(hold_info which, release_options options) {
-    auto from = reader_of(*client_);
+    auto from = reader_of(*client_, *notes_);
     auto what = checked(from, std::move(which), options, "ask");
     return run_ask(std::move(from), std::move(what));
 }
 bool monitor::ask(hold_info const& which, release_options options) { return sync_wait(async_ask(which, options)); }
 
-task<std::vector<audit_entry>> monitor::async_audit(std::size_t most) { return observe::read_audit(reader_of(*client_), most); }
+task<std::vector<audit_entry>> monitor::async_audit(std::size_t most) { return observe::read_audit(reader_of(*client_, *notes_), most); }
 std::vector<audit_entry> monitor::audit(std::size_t most) { return sync_wait(async_audit(most)); }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include "base/names.hpp"
 #include "messaging/glob.hpp"
 #include "observe/facts.hpp"
+#include "resp/cursor.hpp"
 
 #include <lockstep/error.hpp>
 
@@ -51,17 +52,18 @@ task<heard> channels_at(reader from, question what, std::string match) {
     std::vector<task<reply>> questions;
     std::vector<std::string> const begin{"PUBSUB", what.count};
     auto words = begin;
-    for (std::size_t i = 0; i < said.size(); ++i) {
-        words.emplace_back(said[i].text());
-        if (words.size() < begin.size() + channels_at_once && i + 1 < said.size()) continue;
+    for (resp::cursor rest{said}; rest.left() != 0;) {
+        words.emplace_back(rest.next().text());
+        if (words.size() < begin.size() + channels_at_once && rest.left() != 0) continue;
         questions.push_back(from.command(what.slot, std::exchange(words, begin)));
     }
     auto counting = in_groups(std::move(questions), requests_at_once);
     auto const answers = co_await std::move(counting);
     heard found;
     for (auto const& answer : answers) {
-        for (std::size_t i = 0; i + 1 < answer.size(); i += 2) {
-            if (answer[i + 1].integer() > 0) found.of_buses[std::string{answer[i].text()}] += answer[i + 1].integer();
+        for (resp::cursor rest{answer}; rest.left() >= 2;) {
+            std::string channel{rest.next().text()};
+            if (auto const subscribers = rest.next().integer(); subscribers > 0) found.of_buses[std::move(channel)] += subscribers;
         }
     }
     co_return found;

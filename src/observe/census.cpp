@@ -2,19 +2,28 @@
 
 #include "base/names.hpp"
 #include "base/stored_time.hpp"
+#include "lease/registration.hpp"
+#include "resp/cursor.hpp"
+#include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace lockstep::observe {
 namespace {
 
 constexpr std::size_t requests_at_once = 100;
+constexpr std::size_t ids_of_a_page = 1'000;
+constexpr std::size_t most_clients = 10'000;
+constexpr std::size_t clients_of_a_script = 50;
 
 std::int64_t as_number(std::string_view text) {
     std::int64_t number = 0;
@@ -48,31 +57,31 @@ std::optional<line> parse(std::string_view text) {
 
 template <class F>
 void for_each_line(std::string_view text, F what) {
-    while (!text.empty()) {
+    for (std::size_t left = engine::registration::most_lines; !text.empty() && left != 0; --left) {
         auto const end = text.find('\n');
         if (auto one = parse(text.substr(0, end))) what(std::move(*one));
         text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
     }
 }
 
-citizen read_citizen(std::string id, reply_view fields) {
+/// In the order in which read_citizen reads them.
+constexpr std::array fields_of_a_client{"name", "host", "version", "pid", "held", "waiting", "said", "since", "holds", "waits"};
+
+citizen read_citizen(std::string id, reply_view values) {
     citizen one;
     one.is.id = std::move(id);
     std::string_view holds, waits;
-    for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
-        auto const field = fields[i].text();
-        auto const value = fields[i + 1].text();
-        if (field == "name") one.is.name = value;
-        if (field == "host") one.is.host = value;
-        if (field == "version") one.is.version = value;
-        if (field == "pid") one.is.pid = as_number(value);
-        if (field == "held") one.is.held = as_number(value);
-        if (field == "waiting") one.is.waiting = as_number(value);
-        if (field == "said") one.said_ms = as_number(value);
-        if (field == "since") one.is.since = base::time_of_ms(as_number(value));
-        if (field == "holds") holds = value;
-        if (field == "waits") waits = value;
-    }
+    resp::cursor rest{values};
+    one.is.name = rest.next().text();
+    one.is.host = rest.next().text();
+    one.is.version = rest.next().text();
+    one.is.pid = as_number(rest.next().text());
+    one.is.held = as_number(rest.next().text());
+    one.is.waiting = as_number(rest.next().text());
+    one.said_ms = as_number(rest.next().text());
+    one.is.since = base::time_of_ms(as_number(rest.next().text()));
+    holds = rest.next().text();
+    waits = rest.next().text();
     for_each_line(holds, [&](line said) {
         one.holds.push_back({std::move(said.kind), std::move(said.use), std::move(said.name), static_cast<std::uint64_t>(said.last)});
     });
@@ -103,37 +112,79 @@ task<void> find_connected(reader from, census& all) {
     auto running = in_groups(std::move(questions), requests_at_once);
     auto const answers = co_await std::move(running);
     for (auto const& answer : answers) {
-        for (std::size_t i = 0; i + 1 < answer.size(); i += 2) {
-            auto const channel = answer[i].text();
+        for (resp::cursor rest{answer}; rest.left() >= 2;) {
+            auto const channel = rest.next().text();
+            auto const listeners = rest.next().integer();
             auto const found = all.find(channel.substr(channel.rfind(':') + 1));
-            if (found != all.end() && answer[i + 1].integer() > 0) found->second.is.connected = true;
+            if (found != all.end() && listeners > 0) found->second.is.connected = true;
         }
     }
+}
+
+/// Ids of those that are registered, those that said something last first.
+task<std::vector<std::string>> list_clients(reader from) {
+    auto const index = from.key("clients", "index");
+    std::vector<std::string> ids;
+    std::set<std::string, std::less<>> known;  // one that says something meanwhile comes up to the front, and moves the others back
+    try {
+        for (std::size_t at = 0;; at += ids_of_a_page) {
+            auto asking = from.at(index, {"ZREVRANGE", index, std::to_string(at), std::to_string(at + ids_of_a_page - 1)});
+            auto const page = co_await std::move(asking);
+            for (auto const id : page) {
+                if (known.emplace(id.text()).second) ids.emplace_back(id.text());
+            }
+            if (page.size() < ids_of_a_page) break;
+            if (ids.size() < most_clients && !from.is_time_over()) continue;
+            from.note(index, fmt::format("only the {} clients that wrote last are shown", ids.size()));
+            break;
+        }
+    } catch (server_error const& problem) {
+        from.note_or_throw(index, problem);
+    }
+    co_return ids;
+}
+
+task<census> read_clients(reader from, std::vector<std::string> ids) {
+    std::vector<std::string> keys;
+    std::erase_if(ids, [](std::string const& id) { return id.empty() || id.size() > base::max_name_bytes; });  // none of ours
+    census all;
+    if (ids.empty()) co_return all;
+    for (auto const& id : ids) keys.push_back(from.key("clients", id));
+    std::vector<std::string> words{std::to_string(engine::registration::most_bytes)};
+    words.insert(words.end(), fields_of_a_client.begin(), fields_of_a_client.end());
+    auto asking = from.script(scripts::client_read, keys, words);
+    auto const answer = co_await std::move(asking);
+    resp::cursor rest{answer};
+    for (std::size_t i = 0; i < ids.size() && rest.left() != 0; ++i) {
+        auto const found = rest.next();
+        if (found.is_text()) {
+            from.note(keys[i], found.text());
+        } else if (found.size() == fields_of_a_client.size()) {
+            all.emplace(ids[i], read_citizen(ids[i], found));
+        }
+    }
+    co_return all;
 }
 
 }  // namespace
 
 task<census> take_census(reader from) {
-    auto const index = from.key("clients", "index");
-    auto asking = from.at(index, {"ZRANGE", index, "0", "-1"});
-    auto const said = co_await std::move(asking);
-    std::vector<std::string> ids;
-    for (auto const id : said) ids.emplace_back(id.text());
+    auto listing = list_clients(from);
+    auto ids = co_await std::move(listing);
     auto reading = take_census(std::move(from), std::move(ids));
     co_return co_await std::move(reading);
 }
 
 task<census> take_census(reader from, std::vector<std::string> ids) {
-    std::vector<task<reply>> questions;
-    for (auto const& id : ids) {
-        auto const key = from.key("clients", id);
-        questions.push_back(from.at(key, {"HGETALL", key}));
-    }
-    auto asking = in_groups(std::move(questions), requests_at_once);
-    auto const answers = co_await std::move(asking);
     census all;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (answers[i].size() != 0) all.emplace(ids[i], read_citizen(ids[i], answers[i]));
+    for (std::size_t done = 0; done < ids.size(); done += clients_of_a_script) {
+        auto const end = std::min(ids.size(), done + clients_of_a_script);
+        auto reading = read_clients(from, {ids.begin() + static_cast<std::ptrdiff_t>(done), ids.begin() + static_cast<std::ptrdiff_t>(end)});
+        auto some = co_await std::move(reading);
+        all.merge(std::move(some));
+        if (end == ids.size() || (end < most_clients && !from.is_time_over())) continue;
+        from.note(from.key("clients", "index"), fmt::format("only {} of {} clients are read", end, ids.size()));
+        break;
     }
     auto looking = find_connected(from, all);
     co_await std::move(looking);

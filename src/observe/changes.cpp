@@ -1,5 +1,5 @@
 #include "election/observation.hpp"
-#include "observe/reader.hpp"
+#include "observe/entries.hpp"
 
 #include <lockstep/monitor.hpp>
 
@@ -14,10 +14,14 @@ namespace {
 using observe::reader;
 
 task<std::vector<leader_change>> read_changes(reader from, std::string key, std::size_t most) {
-    auto asking = from.at(key, {"XREVRANGE", key, "+", "-", "COUNT", std::to_string(most)});
-    auto const said = co_await std::move(asking);
     std::vector<leader_change> all;
-    for (auto const entry : said) all.push_back(detail::read_change(entry[0].text(), entry[1]));
+    if (most == 0) co_return all;
+    auto const add = [&](std::string_view id, reply_view fields) {
+        all.push_back(detail::read_change(id, fields));
+        return all.size() < most;
+    };
+    auto reading = observe::for_each_entry(from, key, add);
+    co_await std::move(reading);
     co_return all;
 }
 
@@ -26,7 +30,7 @@ task<std::vector<leader_change>> read_changes(reader from, std::string key, std:
 task<std::vector<leader_change>> monitor::async_changes(std::string_view name, std::size_t most) {
     auto const& core = detail::core_access::of(*client_);
     core->require_same_process();
-    reader from{core};
+    reader from{core, notes_->begin()};
     auto key = from.key(name, "changes");
     return read_changes(std::move(from), std::move(key), most);
 }

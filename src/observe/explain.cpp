@@ -1,4 +1,5 @@
 #include "lease/pause.hpp"
+#include "observe/offload.hpp"
 #include "observe/picture.hpp"
 
 #include <lockstep/monitor.hpp>
@@ -24,6 +25,7 @@ using observe::reader;
 using std::chrono::milliseconds;
 
 constexpr std::size_t most_names = 200;
+constexpr std::size_t most_links = 5'000;
 constexpr milliseconds patience{300};
 
 /// The census of these clients, after all that can answer have said something new.
@@ -177,6 +179,10 @@ task<explanation> explain(reader from, std::string name) {
     for (auto const& [id, one] : people) {
         for (auto const& wait : one.waits) {
             if (!keeps_from_going_on(wait)) continue;
+            if (made.chain.size() >= most_links) {
+                from.note(from.key(name, "lock"), fmt::format("only the first {} links of the chain are shown", most_links));
+                break;
+            }
             blockage here{.waiter = id, .any_frees = wait.kind == "semaphore", .is_complete = !crowded.contains({wait.name, wait.kind}), .holders = {}};
             for (auto const& held : holds[wait.name]) {
                 if (held.kind != wait.kind) continue;
@@ -186,11 +192,18 @@ task<explanation> explain(reader from, std::string name) {
             blockages.push_back(std::move(here));
         }
     }
-    auto const stuck = stuck_clients(blockages);
+    auto const waiters = blockages.size();
+    auto sift = [blockages = std::move(blockages)] { return stuck_clients(blockages); };
+    auto sifting = observe::offload(from, waiters, std::move(sift));
+    auto const stuck = co_await std::move(sifting);
     std::vector<link> links;
     std::copy_if(made.chain.begin(), made.chain.end(), std::back_inserter(links),
                  [&](link const& one) { return stuck.contains(one.waiter.id) && stuck.contains(one.holder.id); });
-    made.cycles = find_rings(links);
+    auto const size = links.size();
+    auto work = [links = std::move(links)] { return find_rings(links); };
+    auto finding = observe::offload(from, size, std::move(work));
+    made.cycles = co_await std::move(finding);
+    made.notes = from.notes();
     co_return made;
 }
 
@@ -199,7 +212,7 @@ task<explanation> explain(reader from, std::string name) {
 task<explanation> monitor::async_why(std::string_view name) {
     auto const& core = detail::core_access::of(*client_);
     core->require_same_process();
-    reader from{core};
+    reader from{core, notes_->begin()};
     from.key(name, "lock");  // throws where it is no name
     return explain(std::move(from), std::string{name});
 }
@@ -208,7 +221,11 @@ explanation monitor::why(std::string_view name) { return sync_wait(async_why(nam
 std::string explanation::text() const {
     std::string out;
     auto const line = [&](std::string const& more) { out += more + '\n'; };
-    if (holds.empty() && waits.empty()) return fmt::format("Nobody holds '{}', and nobody waits for it.\n", name);
+    if (holds.empty() && waits.empty()) {
+        line(fmt::format("Nobody holds '{}', and nobody waits for it.", name));
+        for (auto const& one : notes) line("Not shown: " + one);
+        return out;
+    }
     if (holds.empty()) line(fmt::format("Nobody holds '{}'.", name));
     for (auto const& one : holds) {
         auto const state = one.offered ? std::string{"it was offered, and is not claimed yet"}
@@ -227,6 +244,7 @@ std::string explanation::text() const {
         line("Deadlock, unless one of these has another thread that lets go:");
         for (auto const& one : ring) line(fmt::format("  {} waits for '{}', held by {}", describe(one.waiter), one.name, describe(one.holder)));
     }
+    for (auto const& one : notes) line("Not shown: " + one);
     return out;
 }
 

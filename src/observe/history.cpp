@@ -1,6 +1,8 @@
 #include "base/stored_time.hpp"
 #include "lease/tracer.hpp"
-#include "observe/reader.hpp"
+#include "observe/entries.hpp"
+#include "observe/offload.hpp"
+#include "resp/cursor.hpp"
 
 #include <lockstep/monitor.hpp>
 
@@ -29,9 +31,9 @@ history_entry read_entry(std::string_view id, reply_view fields) {
     history_entry one;
     one.id = id;
     one.permits = 1;
-    for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
-        auto const field = fields[i].text();
-        auto const value = fields[i + 1].text();
+    for (resp::cursor rest{fields}; rest.left() >= 2;) {
+        auto const field = rest.next().text();
+        auto const value = rest.next().text();
         if (field == "what") one.what = value;
         if (field == "kind") one.kind = value;
         if (field == "use") one.use = value;
@@ -53,23 +55,24 @@ history_entry read_entry(std::string_view id, reply_view fields) {
 task<std::vector<history_entry>> read_history(reader from, std::string name, std::size_t most) {
     auto const key = from.key(engine::record_name, engine::record_word);
     std::vector<history_entry> all;
-    std::string end = "+";
-    while (all.size() < most) {
-        auto asking = from.at(key, {"XREVRANGE", key, end, "-", "COUNT", "500"});
-        auto const said = co_await std::move(asking);
-        for (auto const entry : said) {
-            auto one = read_entry(entry[0].text(), entry[1]);
-            end = "(" + one.id;
-            if (name.empty() || one.name == name) all.push_back(std::move(one));
-        }
-        if (said.size() < 500) break;
-    }
-    if (all.size() > most) all.resize(most);
+    if (most == 0) co_return all;
+    auto const add = [&](std::string_view id, reply_view fields) {
+        auto one = read_entry(id, fields);
+        if (name.empty() || one.name == name) all.push_back(std::move(one));
+        return all.size() < most;
+    };
+    auto reading = observe::for_each_entry(from, key, add);
+    co_await std::move(reading);
     // Clients write a moment later than it happens, each in its own time.
-    std::stable_sort(all.begin(), all.end(), [](history_entry const& a, history_entry const& b) {
-        return std::tie(a.at, a.id) < std::tie(b.at, b.id);
-    });
-    co_return all;
+    auto const size = all.size();
+    auto work = [all = std::move(all)]() mutable {
+        std::stable_sort(all.begin(), all.end(), [](history_entry const& a, history_entry const& b) {
+            return std::tie(a.at, a.id) < std::tie(b.at, b.id);
+        });
+        return std::move(all);
+    };
+    auto sorting = observe::offload(from, size, std::move(work));
+    co_return co_await std::move(sorting);
 }
 
 /// One hold, from the record of its beginning to that of its end.
@@ -114,7 +117,7 @@ void check(std::vector<span> const& spans, std::vector<violation>& found) {
 task<std::vector<history_entry>> monitor::async_history(std::string_view name, std::size_t most) {
     auto const& core = detail::core_access::of(*client_);
     core->require_same_process();
-    reader from{core};
+    reader from{core, notes_->begin()};
     if (!name.empty()) from.key(name, "lock");
     return read_history(std::move(from), std::string{name}, most);
 }

@@ -1,6 +1,7 @@
 #include "observe/listing.hpp"
 
 #include "core/object_index.hpp"
+#include "resp/cursor.hpp"
 
 #include <charconv>
 #include <iterator>
@@ -13,6 +14,7 @@ namespace {
 using detail::object_index;
 
 constexpr std::size_t members_of_a_scan = 500;
+constexpr std::size_t most_members = 1'000'000 / object_index::shards;  // of one shard
 
 /// A score as the server writes it: whole milliseconds, perhaps as 1.7e+12.
 std::int64_t as_ms(std::string_view text) {
@@ -25,22 +27,36 @@ task<std::vector<listed_object>> read_shard(reader from, unsigned shard) {
     auto const key = object_index::key_of(from.prefix(), shard);
     std::unordered_map<std::string, std::int64_t> found;  // a member may be shown twice
     std::string cursor = "0";
-    do {
-        auto asking = from.at(key, {"ZSCAN", key, cursor, "COUNT", std::to_string(members_of_a_scan)});
-        auto const said = co_await std::move(asking);
-        cursor = said[0].text();
-        auto const members = said[1];
-        for (auto at = members.begin(); at != members.end();) {
-            std::string member{(*at++).text()};
-            if (at == members.end()) break;
-            auto const score = *at++;
-            found.insert_or_assign(std::move(member), as_ms(score.text()));
-        }
-    } while (cursor != "0");
+    walk_limit limit{from, key, members_of_a_scan, most_members};
+    try {
+        do {
+            auto asking = from.at(key, {"ZSCAN", key, cursor, "COUNT", std::to_string(members_of_a_scan)});
+            auto const said = co_await std::move(asking);
+            cursor = said[0].text();
+            for (resp::cursor rest{said[1]}; rest.left() >= 2;) {
+                std::string member{rest.next().text()};
+                found.insert_or_assign(std::move(member), as_ms(rest.next().text()));
+            }
+        } while (cursor != "0" && limit.goes_on());
+    } catch (server_error const& problem) {
+        from.note_or_throw(key, problem);
+    }
     std::vector<listed_object> all;
     all.reserve(found.size());
     for (auto const& [member, until] : found) all.push_back({from.prefix() + ':' + member, until});
     co_return all;
+}
+
+task<reply> score_of(reader from, std::string key) {
+    auto const member = std::string_view{key}.substr(from.prefix().size() + 1);
+    auto const index = object_index::key_of(from.prefix(), object_index::shard_of(member));
+    try {
+        auto asking = from.at(index, {"ZSCORE", index, std::string{member}});
+        co_return co_await std::move(asking);
+    } catch (server_error const& problem) {
+        from.note_or_throw(index, problem);
+    }
+    co_return reply{};
 }
 
 }  // namespace
@@ -57,11 +73,7 @@ task<std::vector<listed_object>> read_index(reader from) {
 
 task<std::vector<listed_object>> find_in_index(reader from, std::vector<std::string> keys) {
     std::vector<task<reply>> questions;
-    for (auto const& key : keys) {
-        auto const member = std::string_view{key}.substr(from.prefix().size() + 1);
-        auto const index = object_index::key_of(from.prefix(), object_index::shard_of(member));
-        questions.push_back(from.at(index, {"ZSCORE", index, std::string{member}}));
-    }
+    for (auto const& key : keys) questions.push_back(score_of(from, key));
     auto asking = when_all(std::move(questions));
     auto const answers = co_await std::move(asking);
     std::vector<listed_object> found;

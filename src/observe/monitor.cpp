@@ -1,8 +1,10 @@
 #include <lockstep/monitor.hpp>
 
 #include "lease/tally.hpp"
+#include "observe/offload.hpp"
 #include "observe/picture.hpp"
 #include "observe/reader.hpp"
+#include "resp/cursor.hpp"
 
 #include "base/names.hpp"
 
@@ -17,18 +19,17 @@ namespace {
 using observe::reader;
 using observe::survey_terms;
 
-reader reader_of(client& by) {
+reader reader_of(client& by, observe::latest_notes& notes, std::chrono::milliseconds within = {}) {
     auto const& core = detail::core_access::of(by);
     core->require_same_process();
-    return reader{core};
+    return reader{core, notes.begin(), within};
 }
 
 task<snapshot> look(reader from, survey_terms what) {
-    auto looking = observe::take_picture(std::move(from), std::move(what));
-    auto const seen = co_await std::move(looking);
-    auto shown = observe::describe(seen);
-    observe::show_pairs_once(shown);
-    co_return shown;
+    auto looking = observe::take_picture(from, std::move(what));
+    auto seen = co_await std::move(looking);
+    auto describing = observe::describe_pairs_once(from, std::move(seen));
+    co_return co_await std::move(describing);
 }
 
 task<std::vector<hold_info>> holds_of(reader from, survey_terms what, bool stale_only) {
@@ -49,6 +50,9 @@ task<std::vector<client_info>> clients_of(reader from) {
     auto const people = co_await std::move(asking);
     co_return observe::clients_of(people);
 }
+
+constexpr std::size_t fields_of_a_scan = 500;
+constexpr std::size_t most_fields = 200'000;
 
 timing as_timing(base::histogram const& from) {
     return {.count = from.count,
@@ -76,37 +80,49 @@ task<std::vector<name_statistics>> statistics_of(reader from, std::string wanted
     engine::counts total;
     std::unordered_set<std::string> seen;  // HSCAN may show a field twice
     std::string cursor = "0";
-    do {
-        auto asking = from.at(key, {"HSCAN", key, cursor, "COUNT", "500"});
-        auto const said = co_await std::move(asking);
-        cursor = said[0].text();
-        auto const fields = said[1];
-        for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
-            auto const field = fields[i].text();
-            auto const counted = engine::counts::from(fields[i + 1].text());
-            if (!counted || !seen.emplace(field).second) continue;
-            auto const space = field.find(' ');
-            std::string const kind{field.substr(0, space)};
-            if (space == std::string_view::npos) {
-                total.add(*counted);
-                continue;
+    observe::walk_limit limit{from, key, fields_of_a_scan, most_fields};
+    try {
+        do {
+            auto asking = from.at(key, {"HSCAN", key, cursor, "COUNT", std::to_string(fields_of_a_scan)});
+            auto const said = co_await std::move(asking);
+            cursor = said[0].text();
+            for (resp::cursor rest{said[1]}; rest.left() >= 2;) {
+                auto const field = rest.next().text();
+                auto const counted = engine::counts::from(rest.next().text());
+                if (!counted || !seen.emplace(field).second) continue;
+                auto const space = field.find(' ');
+                std::string const kind{field.substr(0, space)};
+                if (space == std::string_view::npos) {
+                    total.add(*counted);
+                    continue;
+                }
+                auto name = base::decode_name(field.substr(space + 1));
+                if (!name || (!wanted.empty() && *name != wanted)) continue;
+                all.push_back(as_statistics(std::move(*name), kind, *counted));
             }
-            auto name = base::decode_name(field.substr(space + 1));
-            if (!name || (!wanted.empty() && *name != wanted)) continue;
-            all.push_back(as_statistics(std::move(*name), kind, *counted));
-        }
-    } while (cursor != "0");
-    std::sort(all.begin(), all.end(), [](name_statistics const& a, name_statistics const& b) {
-        return std::tie(b.acquisitions, a.name, a.kind) < std::tie(a.acquisitions, b.name, b.kind);
-    });
-    all.insert(all.begin(), as_statistics({}, {}, total));
-    co_return all;
+        } while (cursor != "0" && limit.goes_on());
+    } catch (server_error const& problem) {
+        from.note_or_throw(key, problem);
+    }
+    auto const size = all.size();
+    auto work = [all = std::move(all), first = as_statistics({}, {}, total)]() mutable {
+        std::sort(all.begin(), all.end(), [](name_statistics const& a, name_statistics const& b) {
+            return std::tie(b.acquisitions, a.name, a.kind) < std::tie(a.acquisitions, b.name, b.kind);
+        });
+        all.insert(all.begin(), std::move(first));
+        return std::move(all);
+    };
+    auto sorting = observe::offload(from, size, std::move(work));
+    co_return co_await std::move(sorting);
 }
 
 task<std::vector<contention_info>> contention_of(reader from, std::chrono::milliseconds limit) {
     auto looking = observe::take_picture(from, survey_terms{{}, false});
-    auto const picture = co_await std::move(looking);
-    auto const seen = observe::describe(picture);  // each queue by itself
+    auto picture = co_await std::move(looking);
+    auto const size = picture.seen.objects.size() + picture.people.size();
+    auto work = [picture = std::move(picture)] { return observe::describe(picture); };  // each queue by itself
+    auto describing = observe::offload(from, size, std::move(work));
+    auto const seen = co_await std::move(describing);
     auto counting = statistics_of(from, {});
     auto const counted = co_await std::move(counting);
     std::map<std::pair<std::string, std::string>, contention_info> all;
@@ -147,35 +163,39 @@ std::string checked(std::string_view name) {
 
 }  // namespace
 
+monitor::monitor(client& by) : client_(&by), notes_(std::make_shared<observe::latest_notes>()) {}
+
+std::vector<std::string> monitor::notes() const { return notes_->list(); }
+
 task<snapshot> monitor::async_snapshot(snapshot_options options) {
     checked(options.name);
-    return look(reader_of(*client_), survey_terms{options});
+    return look(reader_of(*client_, *notes_, options.within), survey_terms{options});
 }
 snapshot monitor::snapshot(snapshot_options options) { return sync_wait(async_snapshot(options)); }
 
 task<std::vector<hold_info>> monitor::async_active(std::string_view name) {
     checked(name);
-    return holds_of(reader_of(*client_), survey_terms{{.name = name, .holders = observe::all_holds, .waiters = 0}, false}, false);
+    return holds_of(reader_of(*client_, *notes_), survey_terms{{.name = name, .holders = observe::all_holds, .waiters = 0}, false}, false);
 }
 std::vector<hold_info> monitor::active(std::string_view name) { return sync_wait(async_active(name)); }
 
 task<std::vector<wait_info>> monitor::async_waiters(std::string_view name) {
     checked(name);
-    return waits_of(reader_of(*client_), survey_terms{{.name = name, .waiters = 1'000}, false});
+    return waits_of(reader_of(*client_, *notes_), survey_terms{{.name = name, .waiters = 1'000}, false});
 }
 std::vector<wait_info> monitor::waiters(std::string_view name) { return sync_wait(async_waiters(name)); }
 
-task<std::vector<hold_info>> monitor::async_stale() { return holds_of(reader_of(*client_), survey_terms{{.holders = observe::all_holds, .waiters = 0}, false}, true); }
+task<std::vector<hold_info>> monitor::async_stale() { return holds_of(reader_of(*client_, *notes_), survey_terms{{.holders = observe::all_holds, .waiters = 0}, false}, true); }
 std::vector<hold_info> monitor::stale() { return sync_wait(async_stale()); }
 
-task<std::vector<client_info>> monitor::async_clients() { return clients_of(reader_of(*client_)); }
+task<std::vector<client_info>> monitor::async_clients() { return clients_of(reader_of(*client_, *notes_)); }
 std::vector<client_info> monitor::clients() { return sync_wait(async_clients()); }
 
-task<std::vector<name_statistics>> monitor::async_statistics(std::string_view name) { return statistics_of(reader_of(*client_), checked(name)); }
+task<std::vector<name_statistics>> monitor::async_statistics(std::string_view name) { return statistics_of(reader_of(*client_, *notes_), checked(name)); }
 std::vector<name_statistics> monitor::statistics(std::string_view name) { return sync_wait(async_statistics(name)); }
 
 task<std::vector<contention_info>> monitor::async_contention(std::chrono::milliseconds limit) {
-    return contention_of(reader_of(*client_), limit);
+    return contention_of(reader_of(*client_, *notes_), limit);
 }
 std::vector<contention_info> monitor::contention(std::chrono::milliseconds limit) { return sync_wait(async_contention(limit)); }
 

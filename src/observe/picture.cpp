@@ -4,6 +4,7 @@
 #include "election/who.hpp"
 #include "lease/kind.hpp"
 #include "lease/registration.hpp"
+#include "observe/offload.hpp"
 
 #include <algorithm>
 #include <set>
@@ -70,20 +71,29 @@ void add_queue(picture const& from, seen_object const& object, snapshot& into) {
 }
 
 /// Those who wait at what nobody holds are in no queue: they say so themselves.
-void add_visitors(picture const& from, seen_object const& object, object_info& shown, snapshot& into) {
-    if (engine::find_kind(object.is.kind) != nullptr) return;
-    for (auto const& [id, one] : from.people) {
+using visitors = std::map<std::pair<std::string_view, std::string_view>, std::vector<std::pair<citizen const*, said_wait const*>>>;  // by name and kind
+visitors visitors_in(census const& people) {
+    visitors all;
+    for (auto const& [id, one] : people) {
         for (auto const& said : one.waits) {
-            if (said.name != object.is.name || said.kind != object.is.kind) continue;
-            ++shown.queue;
-            into.waits.push_back({.name = said.name,
-                                  .kind = said.kind,
-                                  .use = said.use,
-                                  .who = one.is,
-                                  .waiters = said.waiters,
-                                  .permits = said.permits,
-                                  .waiting_for = milliseconds{std::max<std::int64_t>(0, from.seen.now_ms - said.since_ms)}});
+            if (engine::find_kind(said.kind) == nullptr) all[{said.name, said.kind}].emplace_back(&one, &said);
         }
+    }
+    return all;
+}
+
+void add_visitors(picture const& from, visitors const& all, seen_object const& object, object_info& shown, snapshot& into) {
+    auto const found = all.find({object.is.name, object.is.kind});
+    if (found == all.end()) return;
+    for (auto const& [one, said] : found->second) {
+        ++shown.queue;
+        into.waits.push_back({.name = said->name,
+                              .kind = said->kind,
+                              .use = said->use,
+                              .who = one->is,
+                              .waiters = said->waiters,
+                              .permits = said->permits,
+                              .waiting_for = milliseconds{std::max<std::int64_t>(0, from.seen.now_ms - said->since_ms)}});
     }
 }
 
@@ -142,6 +152,7 @@ snapshot describe(picture const& from) {
     snapshot made;
     made.at = as_time(from.seen.now_ms);
     made.left_out = from.seen.left_out;
+    auto const waiting = visitors_in(from.people);
     for (auto const& object : from.seen.objects) {
         auto shown = object.is;
         if (shown.kind == "shared") {
@@ -150,7 +161,7 @@ snapshot describe(picture const& from) {
         }
         for (auto const& one : object.holds) made.holds.push_back(describe(from, object, one));
         add_queue(from, object, made);
-        add_visitors(from, object, shown, made);
+        add_visitors(from, waiting, object, shown, made);
         made.objects.push_back(std::move(shown));
     }
     made.clients = clients_of(from.people);
@@ -217,6 +228,19 @@ task<picture> take_picture(reader from, survey_terms what) {
     }
     made.people = co_await std::move(asking);
     co_return made;
+}
+
+task<snapshot> describe_pairs_once(reader from, picture seen) {
+    auto const size = seen.seen.objects.size() + seen.people.size();
+    auto work = [seen = std::move(seen)] {
+        auto shown = describe(seen);
+        show_pairs_once(shown);
+        return shown;
+    };
+    auto describing = offload(from, size, std::move(work));
+    auto shown = co_await std::move(describing);
+    shown.notes = from.notes();
+    co_return shown;
 }
 
 }  // namespace lockstep::observe

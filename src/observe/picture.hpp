@@ -17,6 +17,8 @@ struct picture {
 /// Of one name, only the clients that hold it or wait for it are read.
 task<picture> take_picture(reader from, survey_terms what);
 snapshot describe(picture const& from);
+/// The same, with pairs shown once, away from the I/O thread where it is much.
+task<snapshot> describe_pairs_once(reader from, picture seen);
 
 /// What has a name exclusively for programs of every kind (`lockstep run`) holds its `lock` and, as the writer, its `shared` mutex: two holds of one client that are
 /// shown as one, and their objects and queues as one, too. Of a client that waits for the second with the first in hand, only that it waits is shown.

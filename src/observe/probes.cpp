@@ -316,6 +316,7 @@ constexpr auto trials = std::to_array<std::string_view>({
     "?XREVRANGE %x + - COUNT 1",
     "?HINCRBY %k n 1",
     "?SETRANGE %k 0 v",
+    "?HSTRLEN %k f",
     "?PERSIST %z",
     "?RENAME %z %z",
     "?ZCARD %z",

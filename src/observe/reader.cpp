@@ -3,7 +3,10 @@
 #include "base/names.hpp"
 #include "redis/slot.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace lockstep::observe {
@@ -51,17 +54,29 @@ task<reply> reader::once(scripts::script const& which, std::vector<std::string> 
     return redis::run_script(owner_->way(), which, views, arguments, how);
 }
 
+void reader::note_or_throw(std::string_view key, server_error const& problem) const {
+    if (problem.text().find("WRONGTYPE") == std::string_view::npos) throw problem;
+    note(key, "a key of another type: what Lockstep would keep there is not shown");
+}
+
+bool walk_limit::goes_on() {
+    seen_ += page_;
+    bool const is_late = from_.is_time_over();
+    if (!is_late && seen_ < most_) return true;
+    from_.note(target_, is_late ? std::string{"only a part was read: the time for a look is over"} : fmt::format("only a part was read: it has more than {} elements", most_));
+    return false;
+}
+
 task<std::vector<std::int16_t>> reader::nodes() const {
     if (!owner_->is_cluster()) co_return std::vector<std::int16_t>{-1};
     auto asking = command(0, {"CLUSTER", "SLOTS"});
     auto const said = co_await std::move(asking);
     std::vector<std::int16_t> slots;
-    std::vector<std::string> seen;
+    std::set<std::string> seen;
     for (auto const range : said) {
         auto const primary = range[2];
-        auto const id = primary.size() > 2 ? std::string{primary[2].text()} : std::string{primary[0].text()} + ':' + std::to_string(primary[1].integer());
-        if (std::find(seen.begin(), seen.end(), id) != seen.end()) continue;
-        seen.push_back(id);
+        auto id = primary.size() > 2 ? std::string{primary[2].text()} : std::string{primary[0].text()} + ':' + std::to_string(primary[1].integer());
+        if (!seen.insert(std::move(id)).second) continue;
         slots.push_back(static_cast<std::int16_t>(range[0].integer()));
     }
     co_return slots;

@@ -4,11 +4,15 @@
 // is `once`.
 
 #include "core/core.hpp"
+#include "observe/notes.hpp"
 #include "redis/command.hpp"
 #include "scripts/script.hpp"
 
+#include <lockstep/error.hpp>
 #include <lockstep/task.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,9 +24,18 @@ namespace lockstep::observe {
 
 class reader {
 public:
-    explicit reader(std::shared_ptr<detail::core> owner) : owner_(std::move(owner)) {}
+    /// A look takes so long at most; 0: as long as a command may take.
+    explicit reader(std::shared_ptr<detail::core> owner, std::shared_ptr<observe::notes> to = std::make_shared<observe::notes>(), std::chrono::milliseconds within = {})
+        : owner_(std::move(owner)), notes_(std::move(to)), until_(owner_->deadline(within)) {}
 
     std::shared_ptr<detail::core> const& owner() const noexcept { return owner_; }
+    bool is_time_over() const noexcept { return redis::reactor::clock::now() >= until_; }
+
+    void note(std::string_view key, std::string_view problem) const { notes_->add(key, problem); }
+    /// Of a key that somebody else wrote; a problem that is not the key's is thrown again.
+    void note_or_throw(std::string_view key, server_error const& problem) const;
+    std::vector<std::string> notes() const { return notes_->list(); }
+
     std::string const& prefix() const noexcept { return owner_->options().prefix; }
     std::string key(std::string_view name, std::string_view word) const;
 
@@ -44,6 +57,24 @@ public:
 
 private:
     std::shared_ptr<detail::core> owner_;
+    std::shared_ptr<observe::notes> notes_;
+    redis::reactor::clock::time_point until_;
+};
+
+/// Ends a walk with a cursor through something that others make as long as they like.
+class walk_limit {
+public:
+    /// `target` is walked through, a page after the other; so many elements are looked at, at most.
+    walk_limit(reader const& from, std::string target, std::size_t page, std::size_t most) : from_(from), target_(std::move(target)), page_(page), most_(most) {}
+
+    /// After each page but the last. False: here it ends, and that is noted.
+    bool goes_on();
+
+private:
+    reader from_;
+    std::string target_;
+    std::size_t page_, most_;
+    std::size_t seen_ = 0;
 };
 
 /// Runs them all, so many at a time, in order.

@@ -4,9 +4,11 @@
 #include "core/object_kinds.hpp"
 #include "messaging/glob.hpp"
 #include "observe/listing.hpp"
+#include "observe/offload.hpp"
 
 #include <lockstep/error.hpp>
 
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -38,6 +40,8 @@ constexpr std::string_view limiter_word = "limiter";
 constexpr std::string_view board_word = "board:";  // then the period, then perhaps ":about"
 
 constexpr std::size_t keys_of_a_scan = 500;  // about a millisecond where keys expire, as sessions do
+constexpr std::size_t most_keys = 100'000'000;  // of a server
+constexpr std::size_t most_found = 500'000;     // objects, some 100 MB
 constexpr std::size_t most_types = 1'000;
 constexpr std::size_t newest_boards = 3;
 constexpr std::size_t requests_at_once = 50;
@@ -104,6 +108,7 @@ task<std::vector<found_object>> scan_node(reader from, std::int16_t slot, scan_t
     std::map<std::string, std::string> boards;  // one may have a key for each of many periods
     auto const match = detail::quoted_glob(from.prefix()) + ":{*";
     std::string cursor = "0";
+    walk_limit limit{from, "SCAN " + match, keys_of_a_scan, most_keys};
     do {
         auto asking = from.command(slot, {"SCAN", cursor, "MATCH", match, "COUNT", std::to_string(keys_of_a_scan)});
         auto const said = co_await std::move(asking);
@@ -120,14 +125,17 @@ task<std::vector<found_object>> scan_node(reader from, std::int16_t slot, scan_t
                 found.push_back(std::move(*one));
             }
         }
-    } while (cursor != "0");
+        if (found.size() + counted.size() + boards.size() < most_found) continue;
+        from.note("SCAN " + match, fmt::format("only a part was read: there are more than {} objects", most_found));
+        break;
+    } while (cursor != "0" && limit.goes_on());
     for (auto& [name, key] : boards) found.push_back({.key = std::move(key), .is = {.name = name, .kind = "board"}});
     for (auto const& [what_it_is, count] : counted) found.push_back({.key = {}, .is = {.name = what_it_is.first, .kind = what_it_is.second, .count = count}});
     co_return found;
 }
 
 /// In order, and each key once: of a Cluster, several nodes have keys of one limiter, and while a slot moves both nodes may have shown a key.
-void merge(std::vector<found_object>& all) {
+std::vector<found_object> merge(std::vector<found_object> all) {
     std::sort(all.begin(), all.end(), [](found_object const& a, found_object const& b) {
         return comes_before(a.is, b.is) || (!comes_before(b.is, a.is) && a.key > b.key);
     });
@@ -139,7 +147,7 @@ void merge(std::vector<found_object>& all) {
             merged.back().is.count += one.is.count;
         }
     }
-    all = std::move(merged);
+    return merged;
 }
 
 task<std::vector<std::string>> types_of(reader from, std::string name) {
@@ -149,8 +157,8 @@ task<std::vector<std::string>> types_of(reader from, std::string name) {
         auto asking = from.at(key, {"ZRANGE", key, "0", std::to_string(most_types - 1)});
         auto const said = co_await std::move(asking);
         for (auto const type : said) types.emplace_back(type.text());
-    } catch (server_error const&) {
-        // A key that somebody else wrote must not hide all others.
+    } catch (server_error const& problem) {
+        from.note_or_throw(key, problem);
     }
     co_return types;
 }
@@ -180,7 +188,7 @@ task<std::vector<found_object>> uncounted_of(reader from, std::vector<listed_obj
     if (listed.empty()) co_return all;
     auto asking = from.command(0, {"TIME"});
     auto const time = co_await std::move(asking);
-    auto const now_ms = std::stoll(std::string{time[0].text()}) * 1'000;
+    auto const now_ms = time[0].as<std::int64_t>() * 1'000;
     for (auto const& one : listed) {
         auto const end = one.key.rfind("}:");
         if (end == std::string::npos || one.until_ms < now_ms) continue;
@@ -214,30 +222,33 @@ task<std::vector<found_object>> find_by_name(reader from, std::string name, bool
     co_return all;
 }
 
-task<std::vector<found_object>> find_by_index(reader from, scan_terms what) {
-    auto reading = read_index(from);
-    auto const listed = co_await std::move(reading);
-    std::vector<found_object> all;
-    std::vector<std::string> of_jobs;
+/// What the index names, as far as it says what that is.
+struct sorted_index {
+    std::vector<found_object> objects;
+    std::vector<std::string> of_jobs;  ///< names that have types of jobs
     std::vector<listed_object> others;
+};
+
+sorted_index sort_out(std::vector<listed_object> const& listed, std::string const& prefix, scan_terms const& what) {
+    sorted_index all;
     std::map<std::string, std::set<std::string, std::greater<>>> boards;
     for (auto const& one : listed) {
-        auto made = parse_key(one.key, from.prefix());
+        auto made = parse_key(one.key, prefix);
         if (made && !made->key.empty() && is_wanted(*made, what)) {
             if (made->is.kind == "board") {
                 boards[made->is.name].insert(std::move(made->key));
             } else {
-                all.push_back(std::move(*made));
+                all.objects.push_back(std::move(*made));
             }
         }
         if (made || !what.all_kinds) continue;
         auto const end = one.key.rfind("}:");
-        auto const name = end == std::string::npos ? std::nullopt : base::decode_name(std::string_view{one.key}.substr(from.prefix().size() + 2, end - from.prefix().size() - 2));
+        auto const name = end == std::string::npos ? std::nullopt : base::decode_name(std::string_view{one.key}.substr(prefix.size() + 2, end - prefix.size() - 2));
         if (!name || !fits(*name, what.pattern)) continue;
         if (one.key.ends_with(types_word)) {
-            of_jobs.push_back(*name);
+            all.of_jobs.push_back(*name);
         } else {
-            others.push_back(one);
+            all.others.push_back(one);
         }
     }
     // The newest period that is still there is what is shown: a board of which its last member was removed is gone.
@@ -245,16 +256,26 @@ task<std::vector<found_object>> find_by_index(reader from, scan_terms what) {
         std::size_t left = newest_boards;
         for (auto const& key : keys) {
             if (left-- == 0) break;
-            all.push_back({.key = key, .is = {.name = name, .kind = "board"}});
+            all.objects.push_back({.key = key, .is = {.name = name, .kind = "board"}});
         }
     }
-    auto reading_types = read_types(from, std::move(of_jobs));
+    return all;
+}
+
+task<std::vector<found_object>> find_by_index(reader from, scan_terms what) {
+    auto reading = read_index(from);
+    auto listed = co_await std::move(reading);
+    auto const size = listed.size();
+    auto work = [listed = std::move(listed), prefix = from.prefix(), what] { return sort_out(listed, prefix, what); };
+    auto sorting = offload(from, size, std::move(work));
+    auto all = co_await std::move(sorting);
+    auto reading_types = read_types(from, std::move(all.of_jobs));
     auto jobs = co_await std::move(reading_types);
-    std::move(jobs.begin(), jobs.end(), std::back_inserter(all));
-    auto adding = uncounted_of(from, std::move(others));
+    std::move(jobs.begin(), jobs.end(), std::back_inserter(all.objects));
+    auto adding = uncounted_of(from, std::move(all.others));
     auto uncounted = co_await std::move(adding);
-    std::move(uncounted.begin(), uncounted.end(), std::back_inserter(all));
-    co_return all;
+    std::move(uncounted.begin(), uncounted.end(), std::back_inserter(all.objects));
+    co_return std::move(all.objects);
 }
 
 task<std::vector<found_object>> find_by_keys(reader from, scan_terms what) {
@@ -288,8 +309,10 @@ task<std::vector<found_object>> find_objects(reader from, survey_terms const& wh
         auto buses = co_await std::move(finding);
         std::move(buses.begin(), buses.end(), std::back_inserter(all));
     }
-    merge(all);
-    co_return all;
+    auto const size = all.size();
+    auto work = [all = std::move(all)]() mutable { return merge(std::move(all)); };
+    auto merging = offload(from, size, std::move(work));
+    co_return co_await std::move(merging);
 }
 
 }  // namespace lockstep::observe

@@ -1,8 +1,10 @@
 #include "observe/survey.hpp"
 
 #include "lease/kind.hpp"
+#include "observe/offload.hpp"
 #include "observe/search.hpp"
 #include "redis/slot.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 
 #include <algorithm>
@@ -17,6 +19,7 @@ namespace {
 constexpr std::size_t keys_of_a_script = 100;
 constexpr std::size_t reads_of_a_script = 150;
 constexpr std::size_t requests_at_once = 50;
+constexpr std::size_t most_holds = 1'000'000;  // of an object
 
 template <class Number = std::uint64_t>
 Number as_number(std::string_view text) {
@@ -26,25 +29,27 @@ Number as_number(std::string_view text) {
 }
 
 void read_holds(reply_view said, std::vector<seen_hold>& into) {
-    for (std::size_t i = 6; i + 5 < said.size(); i += 6) {
-        into.push_back({.id = std::string{said[i].text()},
-                        .permits = said[i + 1].integer(),
-                        .fence = as_number(said[i + 2].text()),
-                        .ends_ms = said[i + 3].integer(),
-                        .span_ms = said[i + 4].integer(),
-                        .offered = said[i + 5].text() != "held"});
+    for (resp::cursor rest{said, 6}; rest.left() >= 6;) {
+        seen_hold one;
+        one.id = rest.next().text();
+        one.permits = rest.next().integer();
+        one.fence = as_number(rest.next().text());
+        one.ends_ms = rest.next().integer();
+        one.span_ms = rest.next().integer();
+        one.offered = rest.next().text() != "held";
+        into.push_back(std::move(one));
     }
 }
 
 /// What survey_things says of a stream, after its first six.
 void read_groups(reply_view said, object_info& into) {
     into.dead = said[6].integer();
-    for (std::size_t i = 7; i + 3 < said.size(); i += 4) {
+    for (resp::cursor rest{said, 7}; rest.left() >= 4;) {
         auto& made = into.groups.emplace_back();
-        made.name = said[i].text();
-        made.consumers = static_cast<std::size_t>(said[i + 1].integer());
-        made.pending = said[i + 2].integer();
-        if (auto const lag = said[i + 3].integer(); lag >= 0) made.lag = lag;
+        made.name = rest.next().text();
+        made.consumers = static_cast<std::size_t>(rest.next().integer());
+        made.pending = rest.next().integer();
+        if (auto const lag = rest.next().integer(); lag >= 0) made.lag = lag;
     }
 }
 
@@ -71,7 +76,8 @@ seen_object read_object(found_object const& found, reply_view said) {
         one.is.paused = said[9].integer() == 1;
     }
     if (engine::find_kind(one.is.kind) == nullptr) {
-        for (std::size_t i = 6; i < said.size() && is_of_clients(said[0].text()); ++i) one.clients.emplace_back(said[i].text());
+        if (!is_of_clients(said[0].text())) return one;
+        for (resp::cursor rest{said, 6}; rest.left() != 0;) one.clients.emplace_back(rest.next().text());
         return one;
     }
     read_holds(said, one.holds);
@@ -98,6 +104,24 @@ task<reply> ask(reader const& from, std::vector<std::string> const& keys, std::s
     return from.script(scripts::survey, keys, {std::to_string(reads_of_a_script), std::to_string(begin), with_clients ? "clients" : ""});
 }
 
+/// One that somebody else wrote must not hide all others.
+bool is_left_for_later(reader const& from, found_object const& found, reply_view said, survey& into) {
+    try {
+        auto const format = said[0].text();
+        if (format == "later") return true;
+        if (said.size() > 1) {
+            into.objects.push_back(read_object(found, said));
+            return false;
+        }
+        if (format != "unreadable") return false;
+    } catch (conversion_error const&) {
+        // said of something that is not as Lockstep writes it
+    }
+    ++into.left_out;
+    from.note(found.key, "not what Lockstep keeps there");
+    return false;
+}
+
 /// Reads these objects; returns the keys that there was no room for in the answers.
 task<std::vector<found_object>> read_objects(reader from, std::vector<found_object> keys, bool with_clients, survey& into) {
     auto const groups = grouped(std::move(keys), from.owner()->is_cluster());
@@ -111,13 +135,10 @@ task<std::vector<found_object>> read_objects(reader from, std::vector<found_obje
     auto const answers = co_await std::move(asking);
     std::vector<found_object> later;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-        into.now_ms = std::max(into.now_ms, answers[i][0].integer());
-        for (std::size_t k = 0; k < groups[i].size(); ++k) {
-            auto const said = answers[i][k + 1];
-            auto const format = said[0].text();
-            if (format == "later") later.push_back(groups[i][k]);
-            if (format == "unreadable") ++into.left_out;
-            if (said.size() > 1) into.objects.push_back(read_object(groups[i][k], said));
+        resp::cursor rest{answers[i]};
+        into.now_ms = std::max(into.now_ms, rest.next().integer());
+        for (auto const& found : groups[i]) {
+            if (is_left_for_later(from, found, rest.next(), into)) later.push_back(found);
         }
     }
     co_return later;
@@ -126,16 +147,32 @@ task<std::vector<found_object>> read_objects(reader from, std::vector<found_obje
 /// Of objects with many holds, the rest of them.
 task<void> read_more_holds(reader from, survey& into, std::size_t most) {
     for (auto& one : into.objects) {
-        while (one.next_hold != 0 && one.holds.size() < most) {
+        walk_limit limit{from, one.key, reads_of_a_script, most_holds};
+        while (one.next_hold != 0 && one.holds.size() < most && limit.goes_on()) {
             auto asking = ask(from, {one.key}, one.next_hold);
             auto const answer = co_await std::move(asking);
             auto const said = answer[1];
             if (said.size() < 6) break;  // gone meanwhile
-            read_holds(said, one.holds);
-            one.next_hold = static_cast<std::size_t>(said[5].integer());
+            try {
+                read_holds(said, one.holds);
+                one.next_hold = static_cast<std::size_t>(said[5].integer());
+            } catch (conversion_error const&) {
+                from.note(one.key, "not what Lockstep keeps there");
+                break;
+            }
         }
         if (one.holds.size() > most) one.holds.resize(most);
     }
+}
+
+task<reply> read_queue(reader from, std::string key, std::size_t most) {
+    try {
+        auto asking = from.script(scripts::queue_read, {key}, {std::to_string(most)});
+        co_return co_await std::move(asking);
+    } catch (server_error const& problem) {
+        from.note_or_throw(key, problem);
+    }
+    co_return reply{};
 }
 
 task<void> read_queues(reader from, survey& into, std::size_t most) {
@@ -144,19 +181,25 @@ task<void> read_queues(reader from, survey& into, std::size_t most) {
     for (std::size_t i = 0; i < into.objects.size(); ++i) {
         if (into.objects[i].is.queue == 0 || most == 0 || engine::find_kind(into.objects[i].is.kind) == nullptr) continue;
         whose.push_back(i);
-        questions.push_back(from.script(scripts::queue_read, {into.objects[i].key}, {std::to_string(std::min<std::size_t>(most, 1'000))}));
+        questions.push_back(read_queue(from, into.objects[i].key, std::min<std::size_t>(most, 1'000)));
     }
     auto asking = in_groups(std::move(questions), requests_at_once);
     auto const answers = co_await std::move(asking);
     for (std::size_t i = 0; i < whose.size(); ++i) {
         bool const ranked = into.objects[whose[i]].is.kind == "election";  // what it wants is a priority there
-        for (std::size_t at = 0; at + 1 < answers[i].size(); at += 2) {
-            auto const text = answers[i][at + 1].text();
+        for (resp::cursor rest{answers[i]}; rest.left() >= 2;) {
+            std::string id{rest.next().text()};
+            auto const text = rest.next().text();
             auto const wanted = static_cast<std::int64_t>(as_number(text));
-            into.objects[whose[i]].queue.push_back(
-                {.id = std::string{answers[i][at].text()}, .permits = ranked || text.empty() ? 1 : wanted, .priority = ranked ? wanted : 0});
+            into.objects[whose[i]].queue.push_back({.id = std::move(id), .permits = ranked || text.empty() ? 1 : wanted, .priority = ranked ? wanted : 0});
         }
     }
+}
+
+void sort_objects(std::vector<seen_object>& all) {
+    std::sort(all.begin(), all.end(), [](seen_object const& a, seen_object const& b) { return comes_before(a.is, b.is) || (!comes_before(b.is, a.is) && a.key > b.key); });
+    // Of a board with periods, the newest.
+    all.erase(std::unique(all.begin(), all.end(), [](seen_object const& a, seen_object const& b) { return !comes_before(a.is, b.is) && a.is.kind == "board"; }), all.end());
 }
 
 }  // namespace
@@ -190,10 +233,13 @@ task<survey> take_survey(reader from, survey_terms what) {
     }
     auto completing = read_more_holds(from, made, what.holders);
     co_await std::move(completing);
-    std::sort(made.objects.begin(), made.objects.end(), [](seen_object const& a, seen_object const& b) { return comes_before(a.is, b.is) || (!comes_before(b.is, a.is) && a.key > b.key); });
-    // Of a board with periods, the newest.
-    made.objects.erase(std::unique(made.objects.begin(), made.objects.end(), [](seen_object const& a, seen_object const& b) { return !comes_before(a.is, b.is) && a.is.kind == "board"; }),
-                       made.objects.end());
+    auto const size = made.objects.size();
+    auto sort = [objects = std::move(made.objects)]() mutable {
+        sort_objects(objects);
+        return std::move(objects);
+    };
+    auto sorting = offload(from, size, std::move(sort));
+    made.objects = co_await std::move(sorting);
     auto reading = read_queues(from, made, what.waiters);
     co_await std::move(reading);
     co_return made;

@@ -103,14 +103,14 @@ bool same(snapshot const& before, snapshot const& now) {
     auto const all = [](auto const& a, auto const& b) {
         return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](auto const& x, auto const& y) { return same(x, y); });
     };
-    return before.trouble == now.trouble && before.left_out == now.left_out && all(before.objects, now.objects) && all(before.holds, now.holds) &&
+    return before.trouble == now.trouble && before.left_out == now.left_out && before.notes == now.notes && all(before.objects, now.objects) && all(before.holds, now.holds) &&
            same_ends(before, now) &&
            all(before.waits, now.waits) && all(before.clients, now.clients);
 }
 
 task<snapshot> look(observe::reader from, observe::survey_terms what, clock::time_point& nudged) {
     auto looking = observe::take_picture(from, std::move(what));
-    auto const seen = co_await std::move(looking);
+    auto seen = co_await std::move(looking);
     if (clock::now() - nudged > watch_for / 2) {
         nudged = clock::now();
         std::vector<std::string> ids;
@@ -119,9 +119,8 @@ task<snapshot> look(observe::reader from, observe::survey_terms what, clock::tim
         auto asking = observe::nudge(from, std::move(ids), watch_for, pace);
         co_await std::move(asking);
     }
-    auto shown = observe::describe(seen);
-    observe::show_pairs_once(shown);
-    co_return shown;
+    auto describing = observe::describe_pairs_once(from, std::move(seen));
+    co_return co_await std::move(describing);
 }
 
 task<subscription> listen(observe::reader const& from, std::shared_ptr<watch::state> const& shared) {
@@ -147,7 +146,8 @@ task<void> run(observe::reader from, std::shared_ptr<watch::state> shared) {
                 auto listening = listen(from, shared);
                 news = co_await std::move(listening);
             }
-            auto looking = look(from, observe::survey_terms{shared->options().what}, nudged);
+            observe::reader const fresh{from.owner(), std::make_shared<observe::notes>(), shared->options().what.within};
+            auto looking = look(fresh, observe::survey_terms{shared->options().what}, nudged);
             auto now = co_await std::move(looking);
             if (now.clients.size() != clients) nudged = {};  // somebody came: it does not know yet that it is watched
             clients = now.clients.size();

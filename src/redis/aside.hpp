@@ -53,11 +53,14 @@ private:
         std::shared_ptr<state> shared;
         F work;
 
+        ~awaiter() {  // whoever waits may go before the work ends
+            shared->home->locked([this] { shared->awaiting = nullptr; });
+        }
         bool await_ready() const noexcept { return false; }
         bool await_suspend(std::coroutine_handle<> awaiting) {
             if (!shared->home->wait_outside(*shared)) return false;
             shared->work.emplace(shared->home->executor());
-            base::quiet_thread([shared = shared, work = std::move(work)] {
+            base::quiet_thread([shared = shared, work = std::move(work)]() mutable {
                 auto found = work();
                 shared->home->post([shared, found = std::move(found)]() mutable {
                     shared->result = std::move(found);

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace lockstep::redis {
 namespace {
@@ -191,28 +192,7 @@ void channel::wait_for_room() {
     });
 }
 
-void channel::make_room() {
-    if (in_begin_ == in_end_) {
-        in_begin_ = in_end_ = 0;
-        if (in_size_ > keep_at_most) in_.reset(), in_size_ = 0;
-    }
-    auto const wanted = std::clamp(expected_, smallest_read, largest_read);
-    expected_ = 0;
-    if (in_size_ - in_end_ >= wanted) return;
-    auto const kept = in_end_ - in_begin_;
-    if (in_size_ >= kept + wanted && in_begin_ >= kept) {
-        std::memmove(in_.get(), in_.get() + in_begin_, kept);
-    } else {
-        // Doubled, so that a reply of any size is moved a constant number of times.
-        auto const size = std::max({4 * smallest_read, kept * 2, kept + wanted});
-        auto larger = std::make_unique_for_overwrite<char[]>(size);
-        if (kept != 0) std::memcpy(larger.get(), in_.get() + in_begin_, kept);
-        in_ = std::move(larger);
-        in_size_ = size;
-    }
-    in_begin_ = 0;
-    in_end_ = kept;
-}
+std::span<char> channel::make_room() { return in_.reserve(std::clamp(std::exchange(expected_, 0), smallest_read, largest_read)); }
 
 void channel::start_reading() {
     if (closed_) return;
@@ -220,8 +200,8 @@ void channel::start_reading() {
     if (tls_) {
         into = asio::buffer(raw_.get(), raw_size);
     } else {
-        make_room();
-        into = asio::buffer(in_.get() + in_end_, in_size_ - in_end_);
+        auto const room = make_room();
+        into = asio::buffer(room.data(), room.size());
     }
     socket_.async_read_some(into, [self = shared_from_this()](error_code error, std::size_t size) {
         reactor::turn const now{*self->home_};
@@ -236,7 +216,7 @@ void channel::on_read(error_code error, std::size_t size) noexcept try {
     if (tls_) {
         decrypt(size);
     } else {
-        in_end_ += size;
+        in_.commit(size);
         if (user_ != nullptr) user_->received();
     }
     home_->settle();  // answer first, then ask the socket for more
@@ -248,10 +228,10 @@ void channel::on_read(error_code error, std::size_t size) noexcept try {
 void channel::decrypt(std::size_t size) {
     tls_->from_wire({raw_.get(), size});
     for (;;) {
-        make_room();
-        auto const got = tls_->read(in_.get() + in_end_, in_size_ - in_end_);
+        auto const room = make_room();
+        auto const got = tls_->read(room.data(), room.size());
         if (got == 0) break;
-        in_end_ += got;
+        in_.commit(got);
         if (user_ != nullptr) user_->received();
         if (closed_) return;
     }

@@ -10,6 +10,7 @@
 #include "redis/reactor.hpp"
 #include "redis/tls.hpp"
 #include "redis/url.hpp"
+#include "resp/input.hpp"
 #include "resp/output.hpp"
 
 #include <lockstep/task.hpp>
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,8 +55,10 @@ public:
     /// Bytes of out() that certainly did not leave. With TLS only what was not encrypted yet.
     std::size_t unsent() const noexcept { return out_.size() - out_sent_; }
 
-    std::string_view unread() const noexcept { return {in_.get() + in_begin_, in_end_ - in_begin_}; }
-    void consume(std::size_t bytes) noexcept { in_begin_ += bytes; }
+    std::string_view unread() const noexcept { return in_.unread(); }
+    void consume(std::size_t bytes) { in_.consume(bytes); }
+    /// Keeps the bytes that are unread now where they are; null where they are few.
+    std::shared_ptr<void const> owner_of_unread() const noexcept { return in_.owner(); }
     /// At least this much is missing: makes the next read large enough, up to a limit.
     void expect(std::size_t bytes) noexcept { expected_ = bytes; }
 
@@ -74,7 +78,7 @@ private:
     task<void> connect(endpoint where, std::size_t attempt);
     task<void> shake_hands();
     bool send(resp::output& bytes, std::size_t& sent) noexcept;
-    void make_room();
+    std::span<char> make_room();
     void on_read(boost::system::error_code error, std::size_t size) noexcept;
     void decrypt(std::size_t size);
     void wait_for_room();
@@ -92,10 +96,7 @@ private:
     bool waits_for_room_ = false;
     bool closed_ = false;
 
-    std::unique_ptr<char[]> in_;
-    std::size_t in_size_ = 0;
-    std::size_t in_begin_ = 0;
-    std::size_t in_end_ = 0;
+    resp::input in_;
     std::size_t expected_ = 0;
     std::unique_ptr<char[]> raw_;  // TLS: what came from the wire
 

@@ -2,6 +2,7 @@
 
 #include "redis/verdict.hpp"
 #include "resp/encoder.hpp"
+#include "resp/shared_message.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
@@ -12,6 +13,19 @@
 #include <utility>
 
 namespace lockstep::redis {
+
+namespace {
+
+/// Who has not logged in yet is a stranger, and what a server answers then is short.
+resp::limits limits_of_greeting(resp::limits allowed) noexcept {
+    constexpr std::size_t most = 64 * 1024;
+    allowed.max_bulk = std::min(allowed.max_bulk, most);
+    allowed.max_message = std::min(allowed.max_message, most);
+    allowed.max_elements = std::min<std::size_t>(allowed.max_elements, 4'096);
+    return allowed;
+}
+
+}  // namespace
 
 /// Keeps the connection honest: sent when nothing was heard for a while. Any answer proves life, also MISCONF or BUSY.
 class connection::ping final : public operation {
@@ -123,6 +137,7 @@ task<void> connection::establish() {
     attempt_ends_ = std::max(attempt_ends_, home_->now() + settings_.connect_timeout / 2);  // finding it took its time
     home_->arm(*this, attempt_ends_);
     parser_.reset();
+    parser_.set_limits(limits_of_greeting(settings_.limits));
     skipping_.reset();
     std::shared_ptr<tls_context const> tls;
     if (settings_.tls) tls = settings_.tls->context();
@@ -147,6 +162,7 @@ task<void> connection::greet() {
     if (greeting_broken_) throw unavailable_error(fmt::format("{}: {}", to_string(peer_), trouble_));
     greeting_expected_ = 0;
     greeting_.judge(std::exchange(greeting_answers_, {}), secret);
+    parser_.set_limits(settings_.limits);
     state_ = state::ready;
     trouble_.clear();
     logged_.clear();
@@ -237,7 +253,12 @@ void connection::received() noexcept {
         if (status == resp::status::ready) {
             auto const size = parser_.consumed();
             auto const before = home_->arrivals();
-            handle(parser_.message());
+            if (size < resp::input::large) {
+                handle(parser_.message());
+            } else {
+                resp::shared_message const sharing{stream->unread().substr(0, size), stream->owner_of_unread()};
+                handle(parser_.message());
+            }
             stream->consume(size);
             if (++handled % share == 0 || home_->arrivals() - before >= many) home_->settle();
         } else if (status == resp::status::need_more) {

@@ -17,6 +17,7 @@
 namespace lockstep::redis {
 namespace {
 
+constexpr std::size_t most_known = 1'000;  // Sentinels: nobody has so many
 constexpr std::string_view switch_channel = "+switch-master";
 // The Sentinel that leads a failover says so earlier, when it knows the new master and has yet to tell the replicas.
 constexpr std::string_view promotion_channel = "+promoted-slave";
@@ -115,6 +116,7 @@ private:
     void learn(reply_view others) {
         if (!others.is_aggregate()) return;
         for (auto& where : read_sentinels(others)) {
+            if (known_.size() >= most_known) break;
             if (std::find(known_.begin(), known_.end(), where) == known_.end()) known_.push_back(std::move(where));
         }
         way_->allow(known_.size());

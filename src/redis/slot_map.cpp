@@ -32,8 +32,14 @@ std::optional<slot_range> read_range(reply_view range, endpoint const& source) {
 std::vector<slot_range> read_slots(reply_view answer, endpoint const& source) {
     std::vector<slot_range> ranges;
     if (!answer.is_aggregate()) return ranges;
+    std::size_t left = 4 * slot_count;  // slots: whoever names each of them again and again is no Cluster
     for (auto const one : answer) {
-        if (auto range = read_range(one, source)) ranges.push_back(*std::move(range));
+        auto range = read_range(one, source);
+        if (!range) continue;
+        auto const size = static_cast<std::size_t>(range->last - range->first + 1);
+        if (size > left) break;
+        left -= size;
+        ranges.push_back(*std::move(range));
     }
     return ranges;
 }

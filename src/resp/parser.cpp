@@ -32,8 +32,11 @@ std::string over(char const* what, std::size_t limit, char const* unit) {
 
 }  // namespace
 
+parser::parser(limits const& allowed) noexcept { set_limits(allowed); }
+
 // Sizes, counts and spans are kept in 32 bits.
-parser::parser(limits const& allowed) noexcept : limits_(allowed) {
+void parser::set_limits(limits const& allowed) noexcept {
+    limits_ = allowed;
     constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max() / 2;
     limits_.max_bulk = std::min(limits_.max_bulk, most);
     limits_.max_line = std::min(limits_.max_line, most);

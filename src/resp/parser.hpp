@@ -79,6 +79,8 @@ public:
 
     /// Forgets everything unfinished, for a new connection.
     void reset() noexcept;
+    /// From the next message on.
+    void set_limits(limits const& allowed) noexcept;
 
     std::size_t memory() const noexcept;  ///< bytes held on the heap
 

@@ -1,9 +1,14 @@
 #include <lockstep/reply.hpp>
 
+#include "resp/shared_message.hpp"
+
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <new>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -85,11 +90,9 @@ std::string_view reply_view::text_format() const noexcept {
     return raw().substr(0, 3);
 }
 
-reply_view reply_view::operator[](std::size_t index) const {
-    if (index >= size()) throw conversion_error("the reply is " + describe(*this) + ", with no element " + std::to_string(index));
-    auto i = begin();
-    for (; index != 0; --index) ++i;
-    return *i;
+reply_view reply_view::operator[](fixed_index index) const {
+    if (index.value() >= size()) throw conversion_error("the reply is " + describe(*this) + ", with no element " + std::to_string(index.value()));
+    return *std::next(begin(), static_cast<std::ptrdiff_t>(index.value()));
 }
 
 reply_view reply_view::find(std::string_view key) const noexcept {
@@ -115,7 +118,7 @@ bool operator==(reply_view left, reply_view right) noexcept {
     return true;
 }
 
-// The block is the nodes, then the texts, which need no alignment.
+// The block is the nodes, then the texts, which need no alignment; or instead of them what keeps the message that they lie in, which `gathered` of the root tells.
 reply::reply(reply_view source) {
     if (source.is_null()) return;
     auto const count = source.node_->span;
@@ -123,6 +126,16 @@ reply::reply(reply_view source) {
     for (std::uint32_t i = 0; i != count; ++i) {
         reply_view const part{source.node_ + i, source.base_};
         if (part.is_text()) bytes += part.raw().size();
+    }
+    if (auto owner = resp::shared_message::owner_of(source.base_, bytes)) {
+        auto* const shared = ::operator new(count * sizeof(detail::reply_node) + sizeof owner);
+        auto* const nodes = static_cast<detail::reply_node*>(shared);
+        std::memcpy(shared, source.node_, count * sizeof(detail::reply_node));
+        new (nodes + count) std::shared_ptr<void const>{std::move(owner)};
+        nodes->gathered = true;
+        node_ = nodes;
+        base_ = source.base_;
+        return;
     }
     auto* const block = ::operator new(count * sizeof(detail::reply_node) + bytes);
     auto* const nodes = static_cast<detail::reply_node*>(block);
@@ -136,12 +149,16 @@ reply::reply(reply_view source) {
         nodes[i].offset = offset;
         offset += part.raw().size();
     }
+    nodes->gathered = false;
     node_ = nodes;
     base_ = texts;
 }
 
 reply::~reply() {
-    if (node_ != &detail::null_node) ::operator delete(const_cast<detail::reply_node*>(node_));
+    if (node_ == &detail::null_node) return;
+    auto* const nodes = const_cast<detail::reply_node*>(node_);
+    if (nodes->gathered) std::destroy_at(reinterpret_cast<std::shared_ptr<void const>*>(nodes + nodes->span));
+    ::operator delete(nodes);
 }
 
 namespace detail {

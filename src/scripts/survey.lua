@@ -66,7 +66,10 @@ end
 -- Those who were told already, and those who are gone, are among them; 1,000 at most.
 local function with_clients(key, found)
     if ARGV[3] ~= 'clients' then return found end
-    for id in string.gmatch(call('HGET', key, 'w') or '', '[^ ]+') do found[#found + 1] = id end
+    for id in string.gmatch(call('HGET', key, 'w') or '', '[^ ]+') do
+        if #found >= 1006 then break end
+        found[#found + 1] = id
+    end
     for _, field in ipairs(call('HKEYS', key)) do
         if #found >= 1006 then break end
         found[#found + 1] = string.match(field, '^c(.+)') or string.match(field, '^h([^.]+)%.')
@@ -83,6 +86,7 @@ local function read(key)
     if string.find(key, '}:board:', 1, true) then word = 'board' end  -- that of a period
     if plain[word] then return read_thing(key, nil, word) end
     local q = redis.pcall('HMGET', key, 'v', 'o', 'p', 's', 'e', 'd', 'f', 't', 'h', 'l', 'z', 'n')
+    if q.err then return {'unreadable'} end  -- all that is left are hashes
     local kind = q[1]
     if kind == '3' or kind == '1' then return read_lock(q) end
     if kind == '4' or kind == '2' then return read_pool(key) end

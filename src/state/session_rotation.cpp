@@ -4,6 +4,7 @@
 // copied, and the old one ends if nothing was written to it meanwhile; else the copy goes, and it is tried again. At no moment does neither work.
 
 #include "redis/slot.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 #include "state/session_ids.hpp"
 #include "state/session_store_state.hpp"
@@ -38,10 +39,12 @@ task<std::string> copy_and_leave(session_store_ref at, rotation what) {
     auto const all = co_await std::move(reading);
     std::string version;
     std::vector<std::string> fields{what.new_handle, what.to};
-    for (std::size_t i = 0; i + 1 < all.size(); i += 2) {
-        if (all[i].text() == "n") version = all[i + 1].text();
-        fields.emplace_back(all[i].text());
-        fields.emplace_back(all[i + 1].text());
+    for (resp::cursor rest{all}; rest.left() >= 2;) {
+        auto const name = rest.next().text();
+        auto const value = rest.next().text();
+        if (name == "n") version = value;
+        fields.emplace_back(name);
+        fields.emplace_back(value);
     }
     if (version.empty()) co_return "absent";
     std::vector<std::string> const to_keys{at->session_key(what.new_handle),

@@ -2,6 +2,7 @@
 
 #include "base/random.hpp"
 #include "base/stored_time.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 #include "state/session_ids.hpp"
 #include "state/session_store_state.hpp"
@@ -44,7 +45,10 @@ task<std::optional<session_record>> run_read(state at, std::string handle, std::
                          .version = static_cast<std::uint64_t>(said[0].integer()),
                          .begun = time_of(said[2]),
                          .ends = time_of(said[3])};
-    for (std::size_t i = 4; i + 1 < said.size(); i += 2) found.fields.emplace(said[i].text(), said[i + 1].text());
+    for (resp::cursor rest{said, 4}; rest.left() >= 2;) {
+        auto const name = rest.next().text();
+        found.fields.emplace(name, rest.next().text());
+    }
     co_return found;
 }
 

@@ -3,6 +3,7 @@
 #include "lease/key_keepalive.hpp"
 #include "lease/take.hpp"
 #include "lease/waiter.hpp"
+#include "resp/cursor.hpp"
 #include "scripts/all.hpp"
 #include "sync/targets.hpp"
 
@@ -117,7 +118,7 @@ task<std::int64_t> read_field(target_pointer what, std::size_t field) {
     auto work = engine::call(*what, scripts::pool_read, {});
     auto const found = co_await std::move(work);
     if (found[0].integer() < 0) throw missing(*what);
-    co_return found[field].integer();
+    co_return resp::cursor{found, field}.next().integer();
 }
 
 task<std::int64_t> run_resize(target_pointer what, std::int64_t permits) {

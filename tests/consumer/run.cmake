@@ -90,6 +90,13 @@ if(found)
   message(FATAL_ERROR "<lockstep/lockstep.hpp> includes ${found}")
 endif()
 
+run("${CXX}" -std=c++20 -fsyntax-only "${SOURCE_DIR}/walk.cpp" ${libraries})
+execute_process(COMMAND "${CXX}" -std=c++20 -fsyntax-only -DBY_INDEX "${SOURCE_DIR}/walk.cpp" ${libraries}
+  RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE output)
+if(result EQUAL 0 OR NOT output MATCHES "fixed_index")
+  message(FATAL_ERROR "a loop over the elements of a reply by their index compiles, or is refused for another reason:\n${output}")
+endif()
+
 if(NOT SHARED)
   # All objects of the archive make a shared library, too: their code is position-independent, and no symbol is missing.
   run("${CXX}" -shared -o "${scratch}/libwhole.so" -Wl,-z,defs -Wl,--whole-archive "${prefix}/${LIBDIR}/liblockstep.a" -Wl,--no-whole-archive

@@ -70,7 +70,9 @@ void check_message(reply_view message, std::size_t consumed, std::size_t given) 
     require(walk(message, 0) <= small.max_elements + 1, "number of nodes");
     require(reply(message) == message, "an owning copy equals its original");
     convert_all(message);  // throwing is slow here, so not for every node
-    if (!message.empty()) convert_all(message[message.size() - 1]);
+    reply_view last;
+    for (auto const child : message) last = child;
+    convert_all(last);
 }
 
 /// One message, in pieces, in a buffer that moves.

@@ -239,7 +239,8 @@ TEST_P(monitor_contract, is_not_disturbed_by_a_hash_of_somebody_else) {
     server_of("text").must({"SET", "lockstep:{text}:lock", "hello"});
     auto const seen = look();
     EXPECT_EQ(seen.holds.size(), 1U);
-    EXPECT_EQ(seen.left_out, 1U);
+    EXPECT_EQ(seen.left_out, 2U);
+    EXPECT_THAT(seen.notes, testing::UnorderedElementsAre(testing::StartsWith("lockstep:{odd}:lock: "), testing::StartsWith("lockstep:{text}:lock: ")));
 }
 
 TEST_P(monitor_contract, gives_no_fence_twice_when_a_hold_was_ended_by_force) {

@@ -245,5 +245,14 @@ TYPED_TEST(transport_login, refuses_a_server_that_evicts_unless_told_to_go_on) {
     EXPECT_EQ(this->log.count(log_level::warning, "volatile-ttl"), 1U);
 }
 
+TYPED_TEST(transport_login, refuses_a_long_answer_to_a_greeting_before_its_bytes_have_come) {
+    for (auto const& answer : {std::string{"$536870912\r\n"}, std::string{"*4000000\r\n"}, "+" + std::string(70'000, 'x')}) {
+        stub_peer stranger{answer};
+        auto const text = this->template refusal<unavailable_error>({.url = stranger.url(), .connect_timeout = 2s, .command_timeout = 2s});
+        EXPECT_THAT(text, testing::AllOf(HasSubstr("more than is allowed"), HasSubstr("over the limit of"))) << answer.substr(0, 20);
+        EXPECT_THAT(text, testing::AnyOf(HasSubstr("65536"), HasSubstr("4096"))) << answer.substr(0, 20);
+    }
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -59,5 +59,11 @@ TEST(slot_map, leaves_out_what_makes_no_sense) {
     EXPECT_TRUE(slots_of("+OK\r\n").empty());
 }
 
+TEST(slot_map, ends_where_slots_are_named_again_and_again) {
+    std::string all;
+    for (int i = 0; i < 1'000; ++i) all += range(0, 16383, bulk("h"), 7001);
+    EXPECT_EQ(slots_of("*1000\r\n" + all).size(), 4U);
+}
+
 }  // namespace
 }  // namespace lockstep::test

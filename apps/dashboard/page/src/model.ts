@@ -34,6 +34,7 @@ class Model {
   loaded = false;
   version = ''; // the last message's: after a pause only what is new since is sent
   leftOut = 0;
+  notes: string[] = []; // what could not be read
   stale = 0;
   waiting = 0;
   deadlocks: Ring[] = [];
@@ -65,6 +66,7 @@ class Model {
     for (const key of message.gone.clients ?? []) this.dropClient(key);
     this.index(touched);
     this.leftOut = message.left_out;
+    this.notes = message.notes ?? [];
     this.version = message.version;
     this.loaded = true;
     this.count();

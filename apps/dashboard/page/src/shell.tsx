@@ -123,6 +123,13 @@ function Banner() {
       </p>
     );
   }
+  if (model.notes.length > 0) {
+    return (
+      <p class="banner trouble" role="status">
+        Not shown: {model.notes.join('; ')}
+      </p>
+    );
+  }
   return null;
 }
 

@@ -71,6 +71,7 @@ export interface StateMessage {
   version: string;
   at_ms: number;
   left_out: number;
+  notes?: string[]; // what could not be read
   set: { objects: Thing[]; holds: Hold[]; waits: Wait[]; clients: Client[] };
   gone: { objects?: string[]; holds?: string[]; waits?: string[]; clients?: string[] };
 }

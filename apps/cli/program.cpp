@@ -6,6 +6,7 @@
 #include <lockstep/log.hpp>
 #include <lockstep/version.hpp>
 
+#include <boost/json.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -197,8 +198,8 @@ exit_code run_program(std::vector<std::string> arguments) {
         set_log_hook([&all](log_level level, std::string_view text) {
             static constexpr char const* words[] = {"debug", "info", "warning", "error"};
             if (!all.verbose && !text.starts_with("security: ")) return;  // as of a password file that everybody can read
-            auto const line = fmt::format("{}: {}", words[static_cast<int>(level)], printable(text));
-            all.note(line);  // who logs renews leases, too
+            auto const* const word = words[static_cast<int>(level)];
+            all.note(fmt::format("{}: {}", word, printable(text)), boost::json::object{{"event", "log"}, {"level", word}, {"message", text}});  // who logs renews leases, too
         });
         auto const code = parse_and_run(std::move(arguments), all);
         set_log_hook({});

@@ -170,6 +170,8 @@ TEST_F(cli_secrets, a_password_file_that_others_can_read_is_warned_of) {
         auto const seen = finish({program_path("lockstep"), "--redis", guarded.url(), "--password-file", file, "counter", "get", "x"});
         EXPECT_EQ(seen.text, mode == 0600 ? "0\n" : "lockstep: warning: security: the password file " + file + " can be read by other users (mode 0644): chmod 600 it\n0\n");
     }
+    auto const seen = finish({program_path("lockstep"), "--json", "--redis", guarded.url(), "--password-file", file, "counter", "get", "x"});
+    EXPECT_THAT(boost::json::serialize(boost::json::parse(seen.text.substr(0, seen.text.find('\n')))), AllOf(HasSubstr("\"event\":\"log\""), HasSubstr("mode 0644")));
 }
 
 TEST_F(cli_secrets, an_encrypted_key_is_an_error_and_nobody_is_asked_for_its_pass_phrase) {

@@ -52,16 +52,17 @@ void add_demo(CLI::App& command, context& all) {
                                .coloured = all.coloured(),
                                .open_dashboard = {}};
                 std::unique_ptr<hosted_dashboard> page;
+                std::chrono::milliseconds const length{static_cast<std::int64_t>(how->seconds * 1'000)};
                 if (!how->no_dashboard) {
-                    on.open_dashboard = [&page, &all](std::string const& url) {
-                        page = std::make_unique<hosted_dashboard>(url);
-                        if (page->address().empty())
+                    on.open_dashboard = [&page, &all, length](std::string const& url) {
+                        page = std::make_unique<hosted_dashboard>(url, length + std::chrono::minutes{1});
+                        if (page->link().empty())
                             all.note(fmt::format("the dashboard's page is not part of this build: {}", hosted_dashboard::missing_reason()));
-                        return page->address();
+                        return page->link();
                     };
                 }
                 if (all.json) on.print_json = [&all](boost::json::object const& line) { all.print_json(line); };
-                demo::demo_options const what{.length = std::chrono::milliseconds{static_cast<std::int64_t>(how->seconds * 1'000)},
+                demo::demo_options const what{.length = length,
                                               .program = "/proc/self/exe",
                                               .program_name = name_to_paste(),
                                               .seed = how->seed};

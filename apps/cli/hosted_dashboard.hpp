@@ -2,6 +2,7 @@
 
 // The dashboard beside something else: `lockstep demo` shows its fleet there.
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,13 +12,14 @@ namespace lockstep::cli {
 /// Looks at the server at `url` for as long as it lives, on 127.0.0.1, and only shows. In a build without the page there is none.
 class hosted_dashboard {
 public:
-    explicit hosted_dashboard(std::string const& url);
+    /// The link can be used for so long.
+    hosted_dashboard(std::string const& url, std::chrono::milliseconds link_lifetime);
     ~hosted_dashboard();
     hosted_dashboard(hosted_dashboard const&) = delete;
     hosted_dashboard& operator=(hosted_dashboard const&) = delete;
 
-    /// Empty when there is none; then missing_reason() says why.
-    std::string address() const;
+    /// Logs in, once. Empty when there is no page; then missing_reason() says why.
+    std::string link() const;
     static std::string missing_reason();
 
 private:

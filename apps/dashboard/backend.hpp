@@ -31,6 +31,7 @@ public:
     virtual bool ask(hold_info const& which, release_options options) = 0;
     virtual bool release(hold_info const& which, release_options options) = 0;
     virtual health_report health() = 0;
+    virtual health_state probe() = 0;  // the same without writing anything
     virtual std::string metrics() = 0;  // Prometheus text
 
     // Calls until what it returned is gone. The handler is quick and may be called on any thread.
@@ -55,6 +56,7 @@ public:
     bool ask(hold_info const& which, release_options options) override;
     bool release(hold_info const& which, release_options options) override;
     health_report health() override;
+    health_state probe() override;
     std::string metrics() override;
     std::shared_ptr<void> watch(std::function<void(lockstep::snapshot const&)> handler) override;
     job_desk& jobs() override { return jobs_; }

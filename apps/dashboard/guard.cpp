@@ -1,47 +1,19 @@
 #include "dashboard/guard.hpp"
 
+#include "dashboard/credentials.hpp"
 #include "dashboard/text.hpp"
-
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/json.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <stdexcept>
 
 namespace lockstep::dashboard {
 
 namespace {
 
-constexpr int most_wrong = 10;
-constexpr std::chrono::seconds wrong_span{30};
-constexpr std::size_t most_wrong_peers = 1'000;
+constexpr std::size_t most_sessions = 1'000;
 constexpr std::string_view bearer = "Bearer ";
-
-std::string hmac(std::string_view key, std::string_view text) {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
-    unsigned int size = 0;
-    if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-             reinterpret_cast<unsigned char const*>(text.data()), text.size(), out.data(), &size) == nullptr)
-        throw std::runtime_error{"OpenSSL could not compute a signature"};
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string hex;
-    for (unsigned int i = 0; i < size; ++i) hex += {digits[out[i] >> 4], digits[out[i] & 15]};
-    return hex;
-}
-
-std::string random_key() {
-    std::array<unsigned char, 32> bytes{};
-    if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1)
-        throw std::runtime_error{"OpenSSL has no random numbers"};
-    return {bytes.begin(), bytes.end()};
-}
 
 bool is_address(std::string_view host) {
     if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
@@ -50,8 +22,10 @@ bool is_address(std::string_view host) {
     return !failure;
 }
 
-std::int64_t seconds_of(guard::clock::time_point time) {
-    return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+// What stands behind "Bearer ", if anything does.
+std::string_view bearer_of(request const& asked) {
+    std::string_view const authorization = asked.authorization;
+    return authorization.starts_with(bearer) ? authorization.substr(bearer.size()) : std::string_view{};
 }
 
 }  // namespace
@@ -60,51 +34,23 @@ response refusal(unsigned status, std::string_view why) {
     return {.status = status, .body = boost::json::serialize(boost::json::object{{"error", why}})};
 }
 
-bool same_secret(std::string_view a, std::string_view b) {
-    // Of equal length whatever they are, so that not even the length shows.
-    auto const left = hmac("lockstep", a);
-    auto const right = hmac("lockstep", b);
-    return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+std::chrono::milliseconds guard::delay(request const& asked, clock::time_point now) const {
+    bool const presents_token = !bearer_of(asked).empty() || asked.path == "/api/login";
+    if (!wants_token() || !presents_token) return std::chrono::milliseconds{0};
+    return throttle_.delay(network_of(asked.peer), now);
 }
 
-guard::guard(guard_options options)
-    : options_(std::move(options)),
-      key_(options_.token.empty() ? random_key() : hmac(options_.token, "lockstep dashboard")) {}
-
-std::string guard::cookie_name() const { return "lockstep_" + std::to_string(options_.port); }
-
-std::string guard::sign(std::string_view purpose, std::string_view text) const {
-    return hmac(key_, std::string{purpose} + ':' + std::string{text});
+bool guard::valid_session(std::string_view session, clock::time_point now) const {
+    if (session.empty()) return false;
+    std::lock_guard const lock{mutex_};
+    auto const found = sessions_.find(digest(session));
+    return found != sessions_.end() && now < found->second;
 }
-
-// <when it ends, in seconds>.<something random>.<signature>
-bool guard::valid_session(std::string_view cookie, clock::time_point now) const {
-    auto const dot = cookie.rfind('.');
-    if (dot == std::string_view::npos) return false;
-    auto const said = cookie.substr(0, dot);
-    if (!same_secret(cookie.substr(dot + 1), sign("session", said))) return false;
-    {
-        std::lock_guard const lock{mutex_};
-        if (left_.contains(std::string{said})) return false;
-    }
-    auto const ends = said.substr(0, said.find('.'));
-    std::int64_t seconds = 0;
-    auto const read = std::from_chars(ends.data(), ends.data() + ends.size(), seconds);
-    return read.ec == std::errc{} && read.ptr == ends.data() + ends.size() && seconds > seconds_of(now);
-}
-
-bool guard::right_token(std::string_view token) const { return same_secret(token, options_.token); }
 
 bool guard::known(request const& asked, clock::time_point now) const {
     if (!wants_token()) return true;
-    std::string_view const authorization = asked.authorization;
-    if (authorization.starts_with(bearer)) return right_token(authorization.substr(bearer.size()));
-    auto const cookie = in_cookies(asked.cookie, cookie_name());
-    return cookie && valid_session(*cookie, now);
-}
-
-std::string guard::csrf(request const& asked) const {
-    return sign("csrf", wants_token() ? in_cookies(asked.cookie, cookie_name()).value_or("") : "");
+    auto const presented = bearer_of(asked);
+    return presented.empty() ? valid_session(asked.session, now) : same_secret(presented, options_.token);
 }
 
 std::optional<response> guard::check_host(request const& asked) const {
@@ -119,69 +65,81 @@ std::optional<response> guard::check_host(request const& asked) const {
 
 std::optional<response> guard::check_reader(request const& asked, clock::time_point now) const {
     if (known(asked, now)) return std::nullopt;
-    if (asked.authorization.starts_with(bearer)) return wrong_token(asked.peer, now);
+    if (!bearer_of(asked).empty()) return wrong_token(asked.peer, now);
     return refusal(401, "log in first, or send the token as Authorization: Bearer TOKEN");
+}
+
+std::optional<response> guard::check_scraper(request const& asked, clock::time_point now) const {
+    auto const presented = bearer_of(asked);
+    if (!presented.empty() && same_secret(presented, options_.metrics_token)) return std::nullopt;
+    return check_reader(asked, now);
 }
 
 std::optional<response> guard::check_site(request const& asked) const {
     auto const& site = asked.fetch_site;
     bool const foreign_site = !site.empty() && site != "same-origin" && site != "none";
-    bool const foreign_origin =
-        !asked.origin.empty() && asked.origin != "http://" + asked.host && asked.origin != "https://" + asked.host;
-    if (foreign_site || foreign_origin) return refusal(403, "this came from a page of another site");
+    // Without TLS of its own it may stand behind a proxy that has it.
+    bool const own_origin = asked.origin.empty() || asked.origin == "https://" + asked.host || (!options_.tls && asked.origin == "http://" + asked.host);
+    if (foreign_site || !own_origin) return refusal(403, "this came from a page of another site");
     return std::nullopt;
 }
 
 std::optional<response> guard::check_origin(request const& asked) const {
     if (auto refused = check_site(asked)) return refused;
-    if (!asked.content_type.starts_with("application/json")) return refusal(415, "send application/json");
+    auto const type = std::string_view{asked.content_type}.substr(0, asked.content_type.find(';'));
+    if (type != "application/json") return refusal(415, "send application/json");
     return std::nullopt;
 }
 
 std::optional<response> guard::check_action(request const& asked, clock::time_point now) const {
     if (auto refused = check_reader(asked, now)) return refused;
     if (auto refused = check_origin(asked)) return refused;
-    if (!same_secret(asked.csrf, csrf(asked)))
-        return refusal(403, "the header X-Lockstep-CSRF must carry the csrf that /api/session says");
-    if (!allows_actions()) return refusal(403, "this dashboard only shows. Start it with --allow-actions to act");
+    // Without a token a page of another site could not be told from ours: the server does not start that way, and this holds if it did.
+    if (!allows_actions() || !wants_token()) return refusal(403, "this dashboard only shows. Start it with --allow-actions to act");
     return std::nullopt;
 }
 
-// Counted for each address, and only wrong ones: nobody who has the token is kept out by somebody who has not.
 response guard::wrong_token(std::string const& peer, clock::time_point now) const {
+    throttle_.note_failure(network_of(peer), now);
+    return refusal(401, "that is not the token");
+}
+
+response guard::begin_session(clock::time_point now) const {
+    auto const session = random_secret();
     std::lock_guard const lock{mutex_};
-    std::erase_if(wrong_, [&](auto const& one) {
-        return now - one.second.since > wrong_span || now < one.second.since;
-    });
-    bool const full = wrong_.size() >= most_wrong_peers && !wrong_.contains(peer);
-    if (!full && ++wrong_.try_emplace(peer, wrong_tokens{.since = now}).first->second.count <= most_wrong)
-        return refusal(401, "that is not the token");
-    auto refused = refusal(429, "too many wrong tokens; wait half a minute");
-    refused.headers.emplace_back("Retry-After", std::to_string(wrong_span.count()));
-    return refused;
+    std::erase_if(sessions_, [&](auto const& one) { return one.second <= now; });
+    if (sessions_.size() >= most_sessions) sessions_.erase(std::ranges::min_element(sessions_, {}, &expiries::value_type::second));
+    sessions_.emplace(digest(session), now + session_length);
+    return {.body = boost::json::serialize(boost::json::object{{"session", session}})};
+}
+
+std::string guard::issue_code(clock::time_point expires) const {
+    auto code = random_secret();
+    std::lock_guard const lock{mutex_};
+    codes_.emplace(digest(code), expires);
+    return code;
 }
 
 response guard::log_in(std::string_view token, std::string const& peer, clock::time_point now) const {
     if (!wants_token()) return {.body = "{}"};
-    if (!right_token(token)) return wrong_token(peer, now);
-    auto const ends = std::to_string(seconds_of(now + session_length)) + '.' + hmac(random_key(), "").substr(0, 16);
-    response made{.body = "{}"};
-    made.headers.emplace_back("Set-Cookie", cookie_name() + '=' + ends + '.' + sign("session", ends) +
-                                                "; Path=/; HttpOnly; SameSite=Strict; Max-Age=" +
-                                                std::to_string(std::chrono::seconds{session_length}.count()));
-    return made;
+    if (!same_secret(token, options_.token)) return wrong_token(peer, now);
+    return begin_session(now);
 }
 
-response guard::log_out(request const& asked, clock::time_point now) const {
-    auto const cookie = in_cookies(asked.cookie, cookie_name());
-    if (wants_token() && cookie && valid_session(*cookie, now)) {
+// Not delayed: nobody guesses 128 bits in the minutes that a code lasts, and so wrong tokens keep nobody from using the link.
+response guard::redeem_code(std::string_view code, clock::time_point now) const {
+    {
         std::lock_guard const lock{mutex_};
-        std::erase_if(left_, [&](auto const& one) { return one.second < now; });
-        left_.emplace(cookie->substr(0, cookie->rfind('.')), now + session_length);
+        std::erase_if(codes_, [&](auto const& one) { return one.second <= now; });
+        if (codes_.erase(digest(code)) == 0) return refusal(401, "this link was used before, or is too old; log in with the token");
     }
-    response made{.body = "{}"};
-    made.headers.emplace_back("Set-Cookie", cookie_name() + "=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
-    return made;
+    return begin_session(now);
+}
+
+response guard::log_out(request const& asked) const {
+    std::lock_guard const lock{mutex_};
+    sessions_.erase(digest(asked.session));
+    return {.body = "{}"};
 }
 
 }  // namespace lockstep::dashboard

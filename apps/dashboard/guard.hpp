@@ -1,18 +1,18 @@
-// Who may ask what. The dangers are other pages in the same browser, and strangers in the network:
+// Who may ask what. The dangers are other pages in the same browser, other users of this machine, and strangers in the network:
 //   a page of another site that has its name point here (DNS rebinding): the Host header must be one that is known;
-//   a page of another site that posts here: Origin must be this one, and a header must carry a token that only our own page can read;
-//   a stranger: a token, given once and kept in a cookie that scripts can't read and other sites don't send; or as a bearer token;
-//   a page of another site that has the browser read from here: refused too, though it could not see the answer;
-//   someone who tries tokens: compared in constant time, long enough to make that hopeless, and after some wrong ones told to wait.
+//   a page of another site that has the browser read from here or post here: refused by Sec-Fetch-Site and Origin. It could do nothing
+//     with a session either: the id of one is in a header that only this origin's page can set, not in a cookie that the browser adds;
+//   a server on another port of this host: browsers send it every cookie of the host, so there is none;
+//   any process that can connect: a token, exchanged for a session, or sent as a bearer token;
+//   a client that guesses tokens: compared in constant time, weak ones refused at the start, answers delayed (login_throttle.hpp).
 //
-// Cookies carry a signature by the token, so that one outlives a restart of the server, and ends with the token. One
-// that was logged out is remembered until the server ends.
+// Sessions and login codes are in memory, as digests of what was given out: they end with the server, and one that was logged out stays so.
 #pragma once
 
 #include "dashboard/http.hpp"
+#include "dashboard/login_throttle.hpp"
 
 #include <chrono>
-#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -24,22 +24,28 @@ namespace lockstep::dashboard {
 
 struct guard_options {
     std::string token{};               // empty: everybody may look
+    std::string metrics_token{};       // for /metrics alone
     std::vector<std::string> hosts{};  // in lower case, without ports
-    std::uint16_t port = 0;            // cookies know no ports: theirs is part of the cookie's name
     bool allow_actions = false;
     bool any_address = false;  // it listens on all of the machine's: an address as Host is one of them
+    bool tls = false;
 };
 
 class guard {
 public:
-    using clock = std::chrono::system_clock;
+    using clock = std::chrono::steady_clock;
     static constexpr std::chrono::hours session_length{12};
 
-    explicit guard(guard_options options);
+    explicit guard(guard_options options) : options_(std::move(options)) {}
+
+    // How long to wait before a request is looked at: those that present a token, where wrong ones came before.
+    [[nodiscard]] std::chrono::milliseconds delay(request const& asked, clock::time_point now) const;
 
     // Each is the answer to send instead, or nothing when it is fine.
     [[nodiscard]] std::optional<response> check_host(request const& asked) const;
     [[nodiscard]] std::optional<response> check_reader(request const& asked, clock::time_point now) const;
+    // Of /metrics: whoever may read, or has the token for it.
+    [[nodiscard]] std::optional<response> check_scraper(request const& asked, clock::time_point now) const;
     // Of a POST that changes something.
     [[nodiscard]] std::optional<response> check_action(request const& asked, clock::time_point now) const;
     // Not from another site's page.
@@ -50,33 +56,26 @@ public:
     [[nodiscard]] bool known(request const& asked, clock::time_point now) const;
     [[nodiscard]] bool wants_token() const noexcept { return !options_.token.empty(); }
     [[nodiscard]] bool allows_actions() const noexcept { return options_.allow_actions; }
-    // What the page has to send along with a POST.
-    [[nodiscard]] std::string csrf(request const& asked) const;
 
-    // With the right token: a Set-Cookie. Otherwise says why not.
+    // A code that logs in once, before its time is over.
+    [[nodiscard]] std::string issue_code(clock::time_point expires) const;
+    // Each answers with {"session": its id}, or says why not.
     [[nodiscard]] response log_in(std::string_view token, std::string const& peer, clock::time_point now) const;
-    [[nodiscard]] response log_out(request const& asked, clock::time_point now) const;
+    [[nodiscard]] response redeem_code(std::string_view code, clock::time_point now) const;
+    [[nodiscard]] response log_out(request const& asked) const;
 
 private:
-    struct wrong_tokens {
-        int count = 0;
-        clock::time_point since{};
-    };
+    using expiries = std::map<std::string, clock::time_point>;  // by digest
 
     [[nodiscard]] response wrong_token(std::string const& peer, clock::time_point now) const;
-    [[nodiscard]] std::string cookie_name() const;
-    [[nodiscard]] std::string sign(std::string_view purpose, std::string_view text) const;
-    [[nodiscard]] bool valid_session(std::string_view cookie, clock::time_point now) const;
-    [[nodiscard]] bool right_token(std::string_view token) const;
+    [[nodiscard]] response begin_session(clock::time_point now) const;
+    [[nodiscard]] bool valid_session(std::string_view session, clock::time_point now) const;
 
     guard_options options_;
-    std::string key_;
+    mutable login_throttle throttle_;
     mutable std::mutex mutex_;
-    mutable std::map<std::string, wrong_tokens> wrong_;       // by the address they came from
-    mutable std::map<std::string, clock::time_point> left_;  // sessions that were logged out, and when to forget them
+    mutable expiries sessions_;
+    mutable expiries codes_;
 };
-
-// Takes as long whatever they hold.
-[[nodiscard]] bool same_secret(std::string_view a, std::string_view b);
 
 }  // namespace lockstep::dashboard

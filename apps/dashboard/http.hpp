@@ -12,7 +12,7 @@ struct request {
     std::string method{};
     std::string path{};  // without the query
     std::string query{};
-    std::string host{}, origin{}, cookie{}, authorization{}, content_type{}, csrf{}, fetch_site{}, etag{}, last_event{};
+    std::string host{}, origin{}, session{}, authorization{}, content_type{}, fetch_site{}, etag{}, last_event{};
     std::string body{};
     std::string peer{};  // its address
 };
@@ -29,6 +29,7 @@ struct response {
 // An error as the page and scripts read it: {"error": "..."}.
 response refusal(unsigned status, std::string_view why);
 
-inline constexpr std::string_view csrf_header = "X-Lockstep-CSRF";
+// Carries the id of a session: a header, because browsers send cookies to every port of a host.
+inline constexpr std::string_view session_header = "X-Lockstep-Session";
 
 }  // namespace lockstep::dashboard

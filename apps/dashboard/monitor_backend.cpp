@@ -47,6 +47,7 @@ bool monitor_backend::release(hold_info const& which, release_options options) {
     return monitor_.release(which, options);
 }
 health_report monitor_backend::health() { return check_health(client_); }
+health_state monitor_backend::probe() { return check_health(client_, {.probe_lock = false}).state; }
 
 std::string monitor_backend::metrics() {
 #ifdef LOCKSTEP_HAS_METRICS

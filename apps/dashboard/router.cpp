@@ -72,7 +72,9 @@ void router::get(request const& asked, answer const& reply) {
                                           "/api/history", "/api/audit",    "/api/health",     "/api/samples"};
     bool const is_of_jobs = is_job_page(asked.path);
     if (!is_of_jobs && std::ranges::find(known, asked.path) == std::end(known)) return reply(refusal(404, "there is no such page"));
-    if (auto refused = parts_.gate.check_reader(asked, guard::clock::now())) return reply(std::move(*refused));
+    auto const now = guard::clock::now();
+    auto refused = asked.path == "/metrics" ? parts_.gate.check_scraper(asked, now) : parts_.gate.check_reader(asked, now);
+    if (refused) return reply(std::move(*refused));
     if (asked.path == "/api/samples") return reply({.body = parts_.samples()});
     if (is_of_jobs) return later(reply, [this, path = asked.path, query = asked.query] { return job_page_of(parts_.from.jobs(), path, query); });
     auto const name = in_query(asked.query, "name");
@@ -102,7 +104,7 @@ void router::probe(answer const& reply) {
         for (auto const& one : waiting) one(made);
     };
     later(all, [this] {
-        auto const state = parts_.from.health().state;
+        auto const state = parts_.from.probe();
         return response{.status = state == health_state::unhealthy ? 503U : 200U,
                         .type = "text/plain; charset=utf-8",
                         .body = std::string{to_string(state)} + '\n'};
@@ -126,12 +128,9 @@ response router::data(std::string const& path, std::string const& name) {
 
 response router::session(request const& asked) const {
     auto& gate = parts_.gate;
-    auto refused = gate.check_reader(asked, guard::clock::now());
-    if (refused && refused->status == 429) return std::move(*refused);
-    bool const known = !refused;
+    bool const known = !gate.check_reader(asked, guard::clock::now());
     json::object made{{"known", known}, {"wants_token", gate.wants_token()}};
     if (known) {
-        made["csrf"] = gate.csrf(asked);
         made["actions"] = gate.allows_actions();
         made["server"] = readable(parts_.from.description());
     }
@@ -140,15 +139,21 @@ response router::session(request const& asked) const {
 
 void router::post(request const& asked, answer const& reply) {
     bool const action = asked.path == "/api/ask" || asked.path == "/api/release" || is_job_deed(asked.path);
-    if (!action && asked.path != "/api/login" && asked.path != "/api/logout")
-        return reply(refusal(404, "nothing can be posted there"));
+    bool const login = asked.path == "/api/login" || asked.path == "/api/login/code";
+    if (!action && !login && asked.path != "/api/logout") return reply(refusal(404, "nothing can be posted there"));
     if (action) return act(asked, reply);
     if (auto refused = parts_.gate.check_origin(asked)) return reply(std::move(*refused));
-    if (asked.path == "/api/logout") return reply(parts_.gate.log_out(asked, guard::clock::now()));
+    reply(login ? log_in(asked) : parts_.gate.log_out(asked));
+}
+
+response router::log_in(request const& asked) const {
     boost::system::error_code failure;
     auto const body = json::parse(asked.body, failure);
-    if (failure || !body.is_object()) return reply(refusal(400, R"(send {"token": "..."})"));
-    reply(parts_.gate.log_in(member(body.get_object(), "token"), asked.peer, guard::clock::now()));
+    bool const with_code = asked.path == "/api/login/code";
+    if (failure || !body.is_object()) return refusal(400, with_code ? R"(send {"code": "..."})" : R"(send {"token": "..."})");
+    auto const now = guard::clock::now();
+    if (with_code) return parts_.gate.redeem_code(member(body.get_object(), "code"), now);
+    return parts_.gate.log_in(member(body.get_object(), "token"), asked.peer, now);
 }
 
 void router::act(request const& asked, answer const& reply) {

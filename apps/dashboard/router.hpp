@@ -3,8 +3,10 @@
 //   GET  /  /assets/...              the page; needs no token, and has nothing of anybody in it
 //   GET  /healthz                    200 or 503, and one word; needs no token
 //   GET  /metrics                    for Prometheus
-//   GET  /api/session                who asks, what is allowed, and the csrf token
-//   POST /api/login  /api/logout     {"token": "..."}
+//   GET  /api/session                who asks, and what is allowed
+//   POST /api/login                  {"token": "..."} -> {"session": "..."}, which X-Lockstep-Session carries from then on
+//   POST /api/login/code             {"code": "..."}, the same for the code of a link
+//   POST /api/logout
 //   GET  /api/snapshot               everything at one time, as `lockstep ls --json`
 //   GET  /api/statistics /api/why /api/changes /api/history      ?name=NAME
 //   GET  /api/audit /api/health /api/samples
@@ -43,12 +45,17 @@ public:
 
     // Answers once: at once, or later from a worker.
     void handle(request const& asked, answer const& reply);
+    // How long to wait before handle() or check_stream().
+    [[nodiscard]] std::chrono::milliseconds delay(request const& asked) const { return parts_.gate.delay(asked, guard::clock::now()); }
+    [[nodiscard]] bool knows(request const& asked) const { return parts_.gate.known(asked, guard::clock::now()); }
+    [[nodiscard]] bool wants_token() const noexcept { return parts_.gate.wants_token(); }
     // Whether a stream may begin: nothing, or what to answer instead.
     [[nodiscard]] std::optional<response> check_stream(request const& asked) const;
 
 private:
     void get(request const& asked, answer const& reply);
     void post(request const& asked, answer const& reply);
+    [[nodiscard]] response log_in(request const& asked) const;
     void act(request const& asked, answer const& reply);
     [[nodiscard]] response session(request const& asked) const;
     void probe(answer const& reply);

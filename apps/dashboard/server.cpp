@@ -1,7 +1,9 @@
 #include "dashboard/server.hpp"
 
+#include "dashboard/credentials.hpp"
 #include "dashboard/session.hpp"
 #include "dashboard/text.hpp"
+#include "dashboard/tls.hpp"
 
 #include <lockstep/error.hpp>
 
@@ -38,13 +40,25 @@ tcp::endpoint address_of(server_options const& options) {
         throw invalid_argument_error{"the dashboard listens on an IP address such as 127.0.0.1 or ::1, not on " +
                                      options.address};
     if (!address.is_loopback() && options.token.empty())
-        throw invalid_argument_error{
-            "on " + options.address +
-            " others can reach the dashboard, so it needs a token: --token-file FILE, or "
-            "LOCKSTEP_DASHBOARD_TOKEN in the environment. Without one it listens on 127.0.0.1 only"};
-    if (!options.token.empty() && options.token.size() < shortest_token)
-        throw invalid_argument_error{"a token has at least 16 bytes; this one could be guessed"};
+        throw invalid_argument_error{"on " + options.address +
+                                     " others can reach the dashboard, so it needs a token. Without one (--no-token) it listens on 127.0.0.1 or ::1 only"};
     return {address, options.port};
+}
+
+void check_tokens(server_options const& options) {
+    if (options.token.empty()) {
+        if (options.allow_actions)
+            throw invalid_argument_error{"without a token everybody who can connect could end holds: --allow-actions and --no-token exclude each other"};
+        if (!options.metrics_token.empty())
+            throw invalid_argument_error{"without a token everybody may read /metrics: --metrics-token-file and --no-token exclude each other"};
+        return;
+    }
+    constexpr std::string_view advice = ". Make one with: openssl rand -hex 24";
+    if (auto const weakness = weakness_of(options.token)) throw invalid_argument_error{"the dashboard's token is refused: " + *weakness + std::string{advice}};
+    if (options.metrics_token.empty()) return;
+    if (auto const weakness = weakness_of(options.metrics_token)) throw invalid_argument_error{"the token for /metrics is refused: " + *weakness + std::string{advice}};
+    if (same_secret(options.token, options.metrics_token))
+        throw invalid_argument_error{"the token for /metrics is that of the dashboard: whoever reads the metrics could log in. Give it one of its own"};
 }
 
 // As the library's own: who the audit names when nobody said.
@@ -66,13 +80,16 @@ std::string shown(asio::ip::address const& address) {
 
 struct server::parts {
     parts(backend& from, server_options given)
-        : options(std::move(given)), endpoint(address_of(options)), acceptor(io), again(io) {
+        : options(std::move(given)), endpoint(address_of(options)), tls(make_tls_context(options.certificate_file, options.key_file)),
+          connections({.total = options.max_connections, .untrusted_per_network = options.max_untrusted_per_network}), acceptor(io), again(io) {
+        check_tokens(options);
         listen();
         guard_options gate_options{.token = options.token,
+                                   .metrics_token = options.metrics_token,
                                    .hosts = {"localhost", "127.0.0.1", "[::1]", shown(endpoint.address())},
-                                   .port = endpoint.port(),
                                    .allow_actions = options.allow_actions,
-                                   .any_address = endpoint.address().is_unspecified()};
+                                   .any_address = endpoint.address().is_unspecified(),
+                                   .tls = tls != nullptr};
         for (auto const& host : options.allowed_hosts) gate_options.hosts.push_back(host_of(host));
         gate = std::make_unique<guard>(std::move(gate_options));
         news = std::make_shared<feed>(io, workers, from);
@@ -83,9 +100,13 @@ struct server::parts {
                          .work = [this](std::function<void()> job) { asio::post(workers, std::move(job)); },
                          .samples = [this] { return news->samples(); },
                          .acted = [this] { asio::post(io, [feed = news] { feed->announce_audit(); }); }});
-        shared = std::make_shared<session_parts>(session_parts{options, *routes, news, connections});
+        shared = std::make_shared<session_parts>(session_parts{options, *routes, news, connections, refused, tls});
         accept();
         thread = std::thread{[this] { io.run(); }};
+    }
+
+    std::string url_at(asio::ip::address const& address) const {
+        return (tls ? "https://" : "http://") + shown(address) + ':' + std::to_string(endpoint.port()) + '/';
     }
 
     void listen() try {
@@ -139,7 +160,9 @@ struct server::parts {
 
     server_options options;
     tcp::endpoint endpoint;
-    std::atomic<std::size_t> connections{0};
+    connection::tls_context tls;
+    connection_table connections;
+    std::atomic<std::size_t> refused{0};
     std::unique_ptr<guard> gate;
     // Before the workers and the routes: jobs that never ran and answers that never came hold sessions, whose sockets belong to it.
     asio::io_context io{1};
@@ -155,9 +178,25 @@ struct server::parts {
 server::server(backend& from, server_options options) : parts_(std::make_unique<parts>(from, std::move(options))) {}
 server::~server() { stop(); }
 
-std::string server::url() const {
-    return "http://" + shown(parts_->endpoint.address()) + ':' + std::to_string(parts_->endpoint.port()) + '/';
+std::string server::url() const { return parts_->url_at(parts_->endpoint.address()); }
+
+std::string server::login_link(std::chrono::milliseconds lifetime) {
+    auto const address = parts_->endpoint.address();
+    // Browsers do not open 0.0.0.0 or [::].
+    auto const reachable = !address.is_unspecified() ? address
+                           : address.is_v6()         ? asio::ip::address{asio::ip::address_v6::loopback()}
+                                                     : asio::ip::address{asio::ip::address_v4::loopback()};
+    auto const link = parts_->url_at(reachable);
+    if (!parts_->gate->wants_token()) return link;
+    return link + "#code=" + parts_->gate->issue_code(guard::clock::now() + lifetime);
 }
+
+std::vector<std::string> server::warnings() const {
+    if (parts_->tls || parts_->endpoint.address().is_loopback()) return {};
+    return {"it is served without TLS on " + parts_->options.address +
+            ": whoever is on the way can read the token and all that it shows. Give --tls-cert and --tls-key, or put a proxy with TLS before it"};
+}
+
 std::uint16_t server::port() const { return parts_->endpoint.port(); }
 void server::stop() noexcept { parts_->stop(); }
 

@@ -4,15 +4,18 @@
 #include "dashboard/text.hpp"
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <boost/beast/core/string.hpp>
 
 #include <array>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 namespace lockstep::dashboard {
 
@@ -26,7 +29,8 @@ using boost::system::error_code;
 constexpr std::string_view always =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
     "'self' data:; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'self'\r\n"
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'\r\n"
     "X-Content-Type-Options: nosniff\r\n"
     "X-Frame-Options: DENY\r\n"
     "Referrer-Policy: no-referrer\r\n"
@@ -54,36 +58,78 @@ constexpr int most_drained = 64;
 constexpr std::size_t most_refused = 64;  // connections too many that are told so at one time
 constexpr std::chrono::milliseconds drain_time{500};
 
+using message = http::request<http::string_body>;
+
+// How long a body is and for whom a request is meant must be beyond doubt: a proxy in front could read it otherwise than we do. Nothing when
+// it is; else why not. RFC 9112: 3.2 (Host), 6.1 (Transfer-Encoding).
+std::string_view doubt_about(message const& asked) {
+    if (asked.count(http::field::host) != 1) return "a request has exactly one Host header";
+    auto const host = asked[http::field::host];
+    if (!is_authority({host.data(), host.size()})) return "the Host header is no host with a port";
+    auto const encodings = asked.count(http::field::transfer_encoding);
+    if (encodings == 0) return {};
+    if (asked.version() < 11 || encodings > 1 || !boost::beast::iequals(asked[http::field::transfer_encoding], "chunked"))
+        return "the only Transfer-Encoding that is understood is chunked";
+    return {};
+}
+
 class session : public std::enable_shared_from_this<session> {
 public:
     session(asio::ip::tcp::socket socket, std::shared_ptr<session_parts> parts)
-        : stream_(std::move(socket)), parts_(std::move(parts)), counted_(++parts_->connections) {}
+        : stream_(std::make_unique<connection>(std::move(socket), parts->tls)), parts_(std::move(parts)), timer_(stream_->get_executor()) {}
     ~session() {
-        if (counts_) --parts_->connections;
+        if (admitted_) parts_->connections.remove(*admitted_);
+        if (refused_) --parts_->refused;
     }
 
     void start() {
         error_code ignored;
-        auto const peer = stream_.socket().remote_endpoint(ignored);
+        auto const peer = stream_->socket().remote_endpoint(ignored);
         if (!ignored) peer_ = peer.address().to_string();
-        if (counted_ > parts_->options.max_connections + most_refused) return;  // closed without a word
-        if (counted_ > parts_->options.max_connections) {
-            auto refused = refusal(503, "too many connections");
-            refused.last = true;
-            return write(std::move(refused));
+        admitted_ = parts_->connections.admit(network_of(peer_), [weak = weak_from_this()] {
+            if (auto const self = weak.lock()) self->drop();
+        });
+        if (!admitted_) {
+            refused_ = true;
+            if (++parts_->refused > most_refused || stream_->encrypted()) return;  // closed without a word
+            return refuse(503, "too many connections");
         }
-        read();
+        // A client connects because it has something to send.
+        timer_.expires_after(parts_->options.first_byte_timeout);
+        timer_.async_wait([self = shared_from_this()](error_code const& failure) {
+            if (!failure && !self->spoken_) self->drop();
+        });
+        stream_->socket().async_wait(asio::socket_base::wait_read, [self = shared_from_this()](error_code const& failure) {
+            self->spoken_ = true;
+            self->timer_.cancel();
+            if (failure) return;
+            if (!self->stream_->encrypted()) return self->read();
+            self->stream_->tcp().expires_after(self->parts_->options.request_timeout);
+            self->stream_->async_handshake([self](error_code const& failed) {
+                if (!failed) self->read();
+            });
+        });
     }
 
 private:
+    // Another connection takes its place, or nothing came.
+    void drop() {
+        error_code ignored;
+        timer_.cancel();
+        if (stream_) stream_->socket().close(ignored);
+    }
+
+    void set_state(bool idle) {
+        if (admitted_) parts_->connections.set_state(*admitted_, idle, trusted_);
+    }
+
     void read() {
         parser_.emplace();
         parser_->header_limit(parts_->options.max_header_bytes);
         parser_->body_limit(parts_->options.max_body_bytes);
-        stream_.expires_after(
-            parts_->options.request_timeout);  // for all of it: a byte now and then keeps nobody's place
+        stream_->tcp().expires_after(parts_->options.request_timeout);  // for all of it: a byte now and then keeps nobody's place
         http::async_read(
-            stream_, buffer_, *parser_,
+            *stream_, buffer_, *parser_,
             [self = shared_from_this()](error_code const& failure, std::size_t) { self->on_read(failure); });
     }
 
@@ -94,13 +140,28 @@ private:
             failure != http::error::end_of_stream && failure != http::error::partial_message)
             return refuse(400, "that is not HTTP/1.1");
         if (failure) return close();
-        stream_.expires_never();  // the answer takes what it takes; writing it has a time of its own
-        auto const asked = taken();
+        stream_->tcp().expires_never();  // the answer takes what it takes; writing it has a time of its own
+        if (auto const doubt = doubt_about(parser_->get()); !doubt.empty()) return refuse(400, doubt);
+        auto asked = taken();
         head_only_ = asked.method == "HEAD";
+        is_post_ = asked.method == "POST";
         keep_alive_ = parser_->get().keep_alive();
+        auto const delay = parts_->routes.delay(asked);
+        if (delay.count() == 0) return answer(asked);
+        timer_.expires_after(delay);
+        timer_.async_wait([self = shared_from_this(), asked = std::move(asked)](error_code const& stopped) {
+            if (!stopped) self->answer(asked);
+        });
+    }
+
+    void answer(request const& asked) {
+        auto const known = parts_->routes.knows(asked);
+        trusted_ = known;
+        set_state(false);
+        trusted_ = known && parts_->routes.wants_token();  // where nobody logs in, only what is under way counts
         if (asked.path == "/api/stream") return begin_stream(asked);
         parts_->routes.handle(asked, [self = shared_from_this()](response made) {
-            asio::post(self->stream_.get_executor(),
+            asio::post(self->stream_->get_executor(),
                        [self, made = std::move(made)]() mutable { self->write(std::move(made)); });
         });
     }
@@ -116,11 +177,10 @@ private:
         if (question != std::string_view::npos) asked.query = std::string{target.substr(question + 1)};
         asked.host = text(http::field::host);
         asked.origin = text(http::field::origin);
-        asked.cookie = text(http::field::cookie);
         asked.authorization = text(http::field::authorization);
         asked.content_type = text(http::field::content_type);
         asked.etag = text(http::field::if_none_match);
-        asked.csrf = text(boost::beast::string_view{csrf_header.data(), csrf_header.size()});
+        asked.session = text(boost::beast::string_view{session_header.data(), session_header.size()});
         asked.fetch_site = text("Sec-Fetch-Site");
         asked.last_event = text("Last-Event-ID");
         asked.body = std::move(from.body());
@@ -132,16 +192,18 @@ private:
         if (auto refused = parts_->routes.check_stream(asked)) return write(std::move(*refused));
         if (parts_->news->listeners() >= parts_->options.max_streams)
             return write(refusal(503, "too many pages follow already"));
-        counts_ = false;  // the stream counts on
         auto head =
             std::string{
                 "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
                 "Connection: close\r\nX-Accel-Buffering: no\r\n"} +
             std::string{always} + "\r\n";
         auto seen = asked.last_event.empty() ? in_query(asked.query, "seen").value_or("") : asked.last_event;
+        // The stream takes this connection's place in the table.
         start_stream(std::move(stream_), parts_->news, std::move(head), std::move(seen), parts_->options.write_timeout,
                      [parts = parts_, asked] { return !parts->routes.check_stream(asked); },
-                     [parts = parts_] { --parts->connections; });
+                     [parts = parts_, admitted = std::exchange(admitted_, std::nullopt)] {
+                         if (admitted) parts->connections.remove(*admitted);
+                     });
     }
 
     void refuse(unsigned status, std::string_view why) {
@@ -151,15 +213,16 @@ private:
     }
 
     void write(response made) {
-        keep_alive_ = keep_alive_ && !made.last;
+        keep_alive_ = keep_alive_ && !made.last && !(is_post_ && made.status >= 400);
         sent_ = std::move(made);
         auto const body = sent_.asset.empty() ? std::string_view{sent_.body} : sent_.asset;
         head_ = head_of(sent_, body.size(), keep_alive_);
         std::array<asio::const_buffer, 2> const parts{
             asio::buffer(head_),
             head_only_ || sent_.status == 304 ? asio::const_buffer{} : asio::buffer(body.data(), body.size())};
-        stream_.expires_after(parts_->options.write_timeout);
-        asio::async_write(stream_, parts, [self = shared_from_this()](error_code const& failure, std::size_t) {
+        stream_->tcp().expires_after(parts_->options.write_timeout);
+        asio::async_write(*stream_, parts, [self = shared_from_this()](error_code const& failure, std::size_t) {
+            self->set_state(true);
             if (failure || !self->keep_alive_) return self->close();
             self->read();
         });
@@ -168,31 +231,40 @@ private:
     // Says that no more comes, and reads what is still on its way for a moment: a socket that is closed with something unread takes back
     // what was sent last.
     void close() {
-        error_code ignored;
-        stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-        stream_.expires_after(drain_time);  // for all of it
-        if (!ignored) drain();
+        stream_->tcp().expires_after(drain_time);  // for all of it
+        if (!stream_->encrypted()) return end_sending();
+        stream_->async_tls_shutdown([self = shared_from_this()](error_code const&) { self->end_sending(); });
+    }
+
+    void end_sending() {
+        error_code failure;
+        stream_->socket().shutdown(asio::ip::tcp::socket::shutdown_send, failure);
+        if (!failure) drain();
     }
 
     void drain() {
         buffer_.clear();
         if (++drained_ > most_drained) return;
-        stream_.async_read_some(buffer_.prepare(4'096),
-                                [self = shared_from_this()](error_code const& failure, std::size_t) {
-                                    if (!failure) self->drain();
-                                });
+        stream_->tcp().async_read_some(buffer_.prepare(4'096),
+                                       [self = shared_from_this()](error_code const& failure, std::size_t) {
+                                           if (!failure) self->drain();
+                                       });
     }
 
-    boost::beast::tcp_stream stream_;
+    std::unique_ptr<connection> stream_;  // null when a stream has it
     std::shared_ptr<session_parts> parts_;
-    std::size_t counted_;
-    bool counts_ = true;
+    asio::steady_timer timer_;
+    std::optional<connection_table::id> admitted_;
+    bool refused_ = false;
+    bool spoken_ = false;
+    bool trusted_ = false;
     boost::beast::flat_buffer buffer_{64 * 1024};
     std::optional<http::request_parser<http::string_body>> parser_;
     std::string peer_;
     bool keep_alive_ = false;
     int drained_ = 0;
     bool head_only_ = false;
+    bool is_post_ = false;
     response sent_;
     std::string head_;
 };

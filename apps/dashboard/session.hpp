@@ -1,6 +1,8 @@
 // One connection: reads requests, has them answered, writes the answers. Bounded in size and time.
 #pragma once
 
+#include "dashboard/connection.hpp"
+#include "dashboard/connection_table.hpp"
 #include "dashboard/feed.hpp"
 #include "dashboard/router.hpp"
 #include "dashboard/server.hpp"
@@ -16,7 +18,9 @@ struct session_parts {
     server_options const& options;
     router& routes;
     std::shared_ptr<feed> news;
-    std::atomic<std::size_t>& connections;
+    connection_table& connections;
+    std::atomic<std::size_t>& refused;  // connections too many that are told so just now
+    connection::tls_context tls;        // null: plain HTTP
 };
 
 // On the I/O thread.

@@ -20,10 +20,10 @@ constexpr std::size_t most_small = 64 * 1024;  // of samples that wait for a slo
 
 class stream final : public listener, public std::enable_shared_from_this<stream> {
 public:
-    stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string seen,
+    stream(std::unique_ptr<connection> socket, std::shared_ptr<feed> from, std::string seen,
            std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended)
         : socket_(std::move(socket)), from_(std::move(from)), seen_(std::move(seen)), write_timeout_(write_timeout),
-          allowed_(std::move(allowed)), ended_(std::move(ended)), timer_(socket_.get_executor()) {}
+          allowed_(std::move(allowed)), ended_(std::move(ended)), timer_(socket_->get_executor()), write_timer_(socket_->get_executor()) {}
 
     void start(std::string head) {
         small_ = std::move(head);
@@ -75,12 +75,15 @@ private:
             return;
         }
         writing_ = true;
-        socket_.expires_after(write_timeout_);
-        asio::async_write(socket_, parts, [self = shared_from_this()](error_code const& failure, std::size_t) {
+        write_timer_.expires_after(write_timeout_);
+        write_timer_.async_wait([self = shared_from_this()](error_code const& failure) {
+            if (!failure && self->writing_) self->end();
+        });
+        asio::async_write(*socket_, parts, [self = shared_from_this()](error_code const& failure, std::size_t) {
             self->writing_ = false;
+            self->write_timer_.cancel();
             self->message_.reset();
             if (failure) return self->end();
-            self->socket_.expires_never();
             self->write();
         });
     }
@@ -93,11 +96,10 @@ private:
 
     // A page sends nothing more; what ends is the connection.
     void listen() {
-        socket_.socket().async_read_some(asio::buffer(ignored_),
-                                         [self = shared_from_this()](error_code const& failure, std::size_t) {
-                                             if (failure) return self->end();
-                                             self->listen();
-                                         });
+        socket_->async_read_some(asio::buffer(ignored_), [self = shared_from_this()](error_code const& failure, std::size_t) {
+            if (failure) return self->end();
+            self->listen();
+        });
     }
 
     void beat() {
@@ -116,18 +118,20 @@ private:
         if (std::exchange(over_, true)) return;
         from_->leave(*this);
         timer_.cancel();
+        write_timer_.cancel();
         error_code ignored;
-        socket_.socket().close(ignored);
+        socket_->socket().close(ignored);
         ended_();
     }
 
-    boost::beast::tcp_stream socket_;
+    std::unique_ptr<connection> socket_;
     std::shared_ptr<feed> from_;
     std::string seen_;
     std::chrono::milliseconds write_timeout_;
     std::function<bool()> allowed_;
     std::function<void()> ended_;
     asio::steady_timer timer_;
+    asio::steady_timer write_timer_;  // not the socket's own, which would end the read that is always under way
     bool news_ = false;  // the state is ahead of what was sent
     bool trouble_news_ = true;  // always said at first: a page may have heard of one that is over
     bool writing_ = false;
@@ -140,7 +144,7 @@ private:
 
 }  // namespace
 
-void start_stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string head, std::string seen,
+void start_stream(std::unique_ptr<connection> socket, std::shared_ptr<feed> from, std::string head, std::string seen,
                   std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended) {
     std::make_shared<stream>(std::move(socket), std::move(from), std::move(seen), write_timeout, std::move(allowed),
                              std::move(ended))

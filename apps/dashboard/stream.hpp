@@ -4,10 +4,9 @@
 // `write_timeout` is dropped. It never keeps others waiting.
 #pragma once
 
+#include "dashboard/connection.hpp"
 #include "dashboard/feed.hpp"
 #include "dashboard/http.hpp"
-
-#include <boost/beast/core/tcp_stream.hpp>
 
 #include <chrono>
 #include <functional>
@@ -18,7 +17,7 @@ namespace lockstep::dashboard {
 
 // `head` is the response's; `seen` what the page had before (Last-Event-ID). `allowed` is asked now and then:
 // a session may end before its pages do. `ended` is called once.
-void start_stream(boost::beast::tcp_stream socket, std::shared_ptr<feed> from, std::string head, std::string seen,
+void start_stream(std::unique_ptr<connection> socket, std::shared_ptr<feed> from, std::string head, std::string seen,
                   std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended);
 
 }  // namespace lockstep::dashboard

@@ -1,7 +1,12 @@
 #include "dashboard/text.hpp"
 
+#include <boost/asio/ip/address.hpp>
+
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
+#include <system_error>
 
 namespace lockstep::dashboard {
 
@@ -78,17 +83,6 @@ std::optional<std::string> in_query(std::string_view query, std::string_view key
     return std::nullopt;
 }
 
-std::optional<std::string_view> in_cookies(std::string_view header, std::string_view name) {
-    while (!header.empty()) {
-        auto part = header.substr(0, header.find(';'));
-        header.remove_prefix(std::min(header.size(), part.size() + 1));
-        while (part.starts_with(' ')) part.remove_prefix(1);
-        if (part.size() > name.size() && part.starts_with(name) && part[name.size()] == '=')
-            return part.substr(name.size() + 1);
-    }
-    return std::nullopt;
-}
-
 bool is_utf8(std::string_view text) noexcept {
     while (!text.empty()) {
         auto const length = sequence(text);
@@ -132,6 +126,35 @@ std::string host_of(std::string_view authority) {
     std::ranges::transform(host, host.begin(),
                            [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
     return host;
+}
+
+bool is_authority(std::string_view text) noexcept {
+    constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    auto const is_made_of = [&](std::string_view part, std::string_view more) {
+        return !part.empty() && std::ranges::all_of(part, [&](char c) { return letters.find(c) != std::string_view::npos || more.find(c) != std::string_view::npos; });
+    };
+    bool const bracketed = text.starts_with('[');
+    auto const end = bracketed ? text.find(']') : text.find(':');
+    if (bracketed && end == std::string_view::npos) return false;
+    auto const host = bracketed ? text.substr(1, end - 1) : text.substr(0, end);
+    if (!is_made_of(host, bracketed ? ":." : ".-_")) return false;
+    auto const rest = end == std::string_view::npos ? std::string_view{} : text.substr(end + (bracketed ? 1 : 0));
+    if (rest.empty()) return true;
+    unsigned port = 0;
+    auto const [last, failure] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), port);
+    return rest.front() == ':' && rest.size() <= 6 && failure == std::errc{} && last == rest.data() + rest.size() && port > 0 && port <= 65'535;
+}
+
+std::string network_of(std::string_view address) {
+    namespace ip = boost::asio::ip;
+    boost::system::error_code failure;
+    auto const parsed = ip::make_address(address, failure);
+    if (failure || parsed.is_v4()) return std::string{address};
+    auto const wide = parsed.to_v6();
+    if (wide.is_v4_mapped()) return ip::make_address_v4(ip::v4_mapped, wide).to_string();
+    auto bytes = wide.to_bytes();
+    std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+    return ip::address_v6{bytes}.to_string() + "/64";
 }
 
 }  // namespace lockstep::dashboard

@@ -26,7 +26,7 @@ struct stage {
     std::function<void(std::string_view)> print;
     bool on_terminal = false;
     bool coloured = false;
-    /// Called with the server's URL when it runs; returns the dashboard's address, empty in a build without it. Not set: it is not wanted.
+    /// Called with the server's URL when it runs; returns the link to the dashboard, empty in a build without it. Not set: it is not wanted.
     std::function<std::string(std::string const&)> open_dashboard;
 };
 

@@ -41,6 +41,7 @@ struct health_report {
 struct health_options {
     std::chrono::milliseconds within{5'000};
     std::chrono::milliseconds slow{100};  ///< a probe that takes longer is degraded
+    bool probe_lock = true;               ///< false: nothing is written, so locks are not tried
 };
 
 /// Takes and gives back a probe lock, sends itself a push, and looks at what decides whether that goes on working: replicas, rights,

@@ -218,7 +218,7 @@ std::string not_to_try(node_facts const& facts) {
 
 task<std::string> try_all(exam const& of, place const& at, std::string user, bool thorough, findings& to) {
     std::vector<task<trial>> tries;
-    tries.push_back(try_lock(of, at));
+    if (of.may_write) tries.push_back(try_lock(of, at));
     tries.push_back(try_push(of, at));
     tries.push_back(try_script(of, at));
     auto made = co_await when_all(std::move(tries));
@@ -227,11 +227,11 @@ task<std::string> try_all(exam const& of, place const& at, std::string user, boo
         lacks_rights = lacks_rights || one.last.lacks_rights();
         to.push_back(std::move(one.found));
     }
-    if (thorough || lacks_rights) {
+    if (of.may_write && (thorough || lacks_rights)) {  // trying rights writes, too
         auto rights = co_await try_rights(of, at, std::move(user));
         to.push_back(std::move(rights));
     }
-    co_return made.front().last.problem;
+    co_return of.may_write ? made.front().last.problem : std::string{};
 }
 
 task<part> look_at(exam const& of, place const& at, bool thorough) {
@@ -406,7 +406,8 @@ task<health_report> examine(std::shared_ptr<detail::core> owner, health_options 
     return run({.owner = owner,
                 .deadline = owner->deadline(options.within),
                 .by = std::move(by),
-                .refusals = refusals_of(*owner).first},
+                .refusals = refusals_of(*owner).first,
+                .may_write = options.probe_lock},
                thorough);
 }
 

@@ -38,6 +38,7 @@ struct exam {
     clock::time_point deadline;
     client_facts by;
     std::uint64_t refusals = 0;  ///< how often the client had been refused something before
+    bool may_write = true;
 };
 
 /// In how many cases the server could not take a request so far (BUSY, LOADING ...), and what it said last.

@@ -113,8 +113,14 @@ export class World {
     return this.run(join(bin, 'job_puppet'), [this.url, name]);
   }
 
-  async open({ path = '', width = 1280, height = 800, theme = 'light', live = true } = {}) {
-    const context = await this.browser.newContext({ viewport: { width, height }, colorScheme: theme });
+  // A link that logs in, once; the address where there is no token.
+  link() {
+    return this.dashboard.tell('link');
+  }
+
+  // Logged in, unless `live` is false. In `context`, as a further tab there, or in a browser of its own.
+  async open({ path = '', width = 1280, height = 800, theme = 'light', live = true, context } = {}) {
+    context ??= await this.browser.newContext({ viewport: { width, height }, colorScheme: theme, ignoreHTTPSErrors: true });
     const page = await context.newPage();
     page.setDefaultTimeout(within);
     const note = (what) => this.problems.push(what);
@@ -131,6 +137,12 @@ export class World {
       const host = new URL(request.url()).host;
       if (host !== new URL(this.address).host && !request.url().startsWith('data:')) note(`asks another host: ${request.url()}`);
     });
+    const link = live ? await this.link() : this.address;
+    if (link !== this.address) {
+      await page.goto(link);
+      await page.waitForSelector('.link.live');
+      if (path === '') return page;
+    }
     await page.goto(this.address + path);
     if (live) await page.waitForSelector('.link.live');
     return page;
@@ -149,3 +161,13 @@ export class World {
 export const encoded = (name) => Array.from(new TextEncoder().encode(name), (byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
 // The row of a name, by its whole text.
 export const row = (page, name) => page.locator('.row').filter({ has: page.locator('.cell-name .name', { hasText: new RegExp(`^${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`) }) });
+
+// The status of a POST that the page could make, by hand.
+export const post = (page, path, body) =>
+  page.evaluate(
+    async ([path, body]) => {
+      const headers = { 'Content-Type': 'application/json', 'X-Lockstep-Session': sessionStorage.getItem('lockstep-session') ?? '' };
+      return (await fetch(path, { method: 'POST', headers, body: JSON.stringify(body) })).status;
+    },
+    [path, body],
+  );

@@ -1,7 +1,7 @@
 // The views of jobs, with a real worker: queues, lists, details, flows, schedules, plots, and what can be done to a job.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { encoded, eventually, row, World } from './harness.mjs';
+import { encoded, eventually, post, row, World } from './harness.mjs';
 
 const world = await World.start(['--actions']);
 const crew = world.jobPuppet('crew');
@@ -146,11 +146,7 @@ test('the job that is selected stays so when others go', async () => {
     await page.keyboard.press('j');
     await page.locator('.row.selected', { hasText: id }).waitFor();
   }
-  await page.evaluate(async (job) => {
-    const { csrf } = await (await fetch('/api/session')).json();
-    const headers = { 'Content-Type': 'application/json', 'X-Lockstep-CSRF': csrf };
-    await fetch('/api/jobs/cancel', { method: 'POST', headers, body: JSON.stringify({ name: 'shifted', id: job, state: 'waiting' }) });
-  }, ids[0]);
+  assert.equal(await post(page, '/api/jobs/cancel', { name: 'shifted', id: ids[0], state: 'waiting' }), 200);
   await eventually(async () => (await row(page, ids[0]).count()) === 0, 'the first is gone');
   assert.match(await page.locator('.row.selected').innerText(), new RegExp(ids[1]));
   await page.context().close();
@@ -338,12 +334,7 @@ test('a dashboard that only shows says so and offers nothing', async () => {
     const page = await shy.open({ path: `#/jobs/waiting/shown/mail/shown/${encodeURIComponent(id)}` });
     await page.locator('.hint', { hasText: '--allow-actions' }).waitFor();
     assert.equal(await page.getByRole('button', { name: /cancel|again/i }).count(), 0);
-    const status = await page.evaluate(async (job) => {
-      const { csrf } = await (await fetch('/api/session')).json();
-      const headers = { 'Content-Type': 'application/json', 'X-Lockstep-CSRF': csrf };
-      return (await fetch('/api/jobs/cancel', { method: 'POST', headers, body: JSON.stringify({ name: 'shown', id: job, state: 'waiting' }) })).status;
-    }, id);
-    assert.equal(status, 403);
+    assert.equal(await post(page, '/api/jobs/cancel', { name: 'shown', id, state: 'waiting' }), 403);
     assert.deepEqual(shy.problems, []);
   } finally {
     await shy.end();

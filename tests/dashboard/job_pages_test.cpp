@@ -35,8 +35,9 @@ struct dashboard_jobs : dashboard_server {
         }
         return dashboard_server::start(std::move(options));
     }
+    dashboard::server& start_acting(text by = {}) { return start({.token = token, .allow_actions = true, .by = std::move(by)}); }
     json::value ask(text const& path) {
-        auto const answer = get(port(), "/api/jobs" + path);
+        auto const answer = get(port(), "/api/jobs" + path, bearer_line);
         EXPECT_EQ(answer.status, 200) << path << ": " << answer.body;
         return answer.status == 200 ? json::parse(answer.body) : json::value{};
     }
@@ -50,11 +51,11 @@ struct dashboard_jobs : dashboard_server {
     }
     http_answer act(text const& what, text const& id, text const& state) {
         auto const order = json::serialize(json::object{{"name", "shop"}, {"id", id}, {"state", state}, {"reason", "a test"}});
-        return post(port(), "/api/jobs/" + what, order, csrf_line());
+        return post(port(), "/api/jobs/" + what, order, bearer_line);
     }
     http_answer act_on_queue(text const& what, text const& state = "") {
         auto const order = json::serialize(json::object{{"name", "shop"}, {"type", "mail"}, {"state", state}, {"reason", "a test"}});
-        return post(port(), "/api/jobs/" + what, order, csrf_line());
+        return post(port(), "/api/jobs/" + what, order, bearer_line);
     }
     /// Fails what is "bad" as long as `is_bad`.
     std::unique_ptr<job_worker> work(text const& type = "mail") {
@@ -382,8 +383,8 @@ TEST_F(dashboard_jobs, shows_nothing_to_whoever_has_no_token) {
     start({.token = token});
     for (auto const* const path : {"", "/samples", "/list?state=failed", "/job?name=shop&id=mail/1-1", "/flow?name=shop&id=mail/1-1", "/crons"})
         EXPECT_EQ(status(path), 401) << path;
-    EXPECT_EQ(get(port(), "/api/jobs", text{"Authorization: Bearer "} + token + "\r\n").status, 200);
-    EXPECT_EQ(get(port(), "/api/jobs", text{"Authorization: Bearer "} + token + "\r\nSec-Fetch-Site: cross-site\r\n").status, 403);
+    EXPECT_EQ(get(port(), "/api/jobs", bearer_line).status, 200);
+    EXPECT_EQ(get(port(), "/api/jobs", bearer_line + "Sec-Fetch-Site: cross-site\r\n").status, 403);
 }
 
 // ---- what is done to them ----
@@ -396,17 +397,17 @@ TEST_F(dashboard_jobs, does_nothing_to_them_unless_it_may) {
     EXPECT_THAT(refused.body, HasSubstr("--allow-actions"));
     EXPECT_EQ(jobs.find(id)->state, job_state::waiting);
     page.reset();
-    start({.allow_actions = true});
+    start_acting();
     auto const order = json::serialize(json::object{{"name", "shop"}, {"id", id}, {"state", "waiting"}});
-    EXPECT_EQ(post(port(), "/api/jobs/cancel", order).status, 403) << "no csrf token";
-    EXPECT_EQ(post(port(), "/api/jobs/cancel", order, csrf_line() + "Origin: http://evil.example\r\n").status, 403);
+    EXPECT_EQ(post(port(), "/api/jobs/cancel", order).status, 401);
+    EXPECT_EQ(post(port(), "/api/jobs/cancel", order, bearer_line + "Origin: http://evil.example\r\n").status, 403);
     EXPECT_EQ(jobs.find(id)->state, job_state::waiting);
     EXPECT_TRUE(eye.audit().empty());
 }
 
 TEST_F(dashboard_jobs, cancels_one_that_waits_and_writes_down_who_did) {
     auto const id = jobs.schedule("mail", text{"one"}).id;
-    start({.allow_actions = true, .by = "tester"});
+    start_acting("tester");
     EXPECT_EQ(queue("mail").at("waiting").as_int64(), 1);
     auto const done = act("cancel", id, "waiting");
     EXPECT_EQ(done.status, 200) << done.body;
@@ -427,7 +428,7 @@ TEST_F(dashboard_jobs, runs_one_that_failed_again) {
     auto const id = jobs.schedule("mail", text{"bad"}, {.attempts = 1}).id;
     auto const crew = work();
     ASSERT_EQ(jobs.wait(id, 20s)->state, job_state::failed);
-    start({.allow_actions = true});
+    start_acting();
     is_bad = false;
     auto const done = act("retry", id, "failed");
     EXPECT_EQ(done.status, 200) << done.body;
@@ -444,7 +445,7 @@ TEST_F(dashboard_jobs, pauses_a_type_and_resumes_it_and_writes_down_who_did) {
     start();
     EXPECT_EQ(act_on_queue("pause").status, 403);
     page.reset();
-    start({.allow_actions = true, .by = "tester"});
+    start_acting("tester");
     EXPECT_EQ(queue("mail").at("paused"), false);
     EXPECT_THAT(act_on_queue("pause").body, HasSubstr("\"done\":true"));
     EXPECT_TRUE(jobs.counts("mail").paused);
@@ -470,7 +471,7 @@ TEST_F(dashboard_jobs, runs_all_that_failed_again_and_cancels_all_that_wait) {
     auto crew = work();
     ASSERT_TRUE(eventually([&] { return jobs.counts("mail").failed == 30; }));
     crew.reset();
-    start({.allow_actions = true});
+    start_acting();
     EXPECT_EQ(json::parse(act_on_queue("retry-all", "failed").body).at("count").to_number<int>(), 30);
     EXPECT_EQ(queue("mail").at("waiting").to_number<int>(), 30);
     EXPECT_EQ(json::parse(act_on_queue("cancel-all", "running").body).at("count").to_number<int>(), 0);
@@ -480,7 +481,7 @@ TEST_F(dashboard_jobs, runs_all_that_failed_again_and_cancels_all_that_wait) {
     EXPECT_EQ(act_on_queue("cancel-all", "failed").status, 400);
     EXPECT_EQ(act_on_queue("retry-all", "waiting").status, 400);
     EXPECT_EQ(act_on_queue("retry-all").status, 400) << "which of them?";
-    EXPECT_EQ(post(port(), "/api/jobs/pause", R"({"name": "shop"})", csrf_line()).status, 400);
+    EXPECT_EQ(post(port(), "/api/jobs/pause", R"({"name": "shop"})", bearer_line).status, 400);
     EXPECT_EQ(eye.audit().size(), 3U);
 }
 
@@ -494,7 +495,7 @@ TEST_F(dashboard_jobs, tells_until_when_one_is_delayed) {
 
 TEST_F(dashboard_jobs, leaves_alone_what_is_not_as_it_was_seen) {
     auto const id = jobs.schedule("mail", text{"one"}).id;
-    start({.allow_actions = true});
+    start_acting();
     EXPECT_EQ(act("cancel", id, "running").status, 409);
     EXPECT_EQ(act("cancel", id, "blocked").status, 409);
     EXPECT_EQ(act("retry", id, "failed").status, 409);
@@ -503,9 +504,9 @@ TEST_F(dashboard_jobs, leaves_alone_what_is_not_as_it_was_seen) {
     EXPECT_EQ(act("retry", id, "odd").status, 400);
     EXPECT_EQ(act("cancel", "mail/1-1", "waiting").status, 404);
     EXPECT_EQ(act("cancel", "nonsense", "waiting").status, 400);
-    EXPECT_EQ(post(port(), "/api/jobs/cancel", "nonsense", csrf_line()).status, 400);
-    EXPECT_EQ(post(port(), "/api/jobs/cancel", R"({"name": "shop"})", csrf_line()).status, 400);
-    EXPECT_EQ(post(port(), "/api/jobs/drop", "{}", csrf_line()).status, 404);
+    EXPECT_EQ(post(port(), "/api/jobs/cancel", "nonsense", bearer_line).status, 400);
+    EXPECT_EQ(post(port(), "/api/jobs/cancel", R"({"name": "shop"})", bearer_line).status, 400);
+    EXPECT_EQ(post(port(), "/api/jobs/drop", "{}", bearer_line).status, 404);
     EXPECT_EQ(jobs.find(id)->state, job_state::waiting);
     EXPECT_TRUE(eye.audit().empty());
 }

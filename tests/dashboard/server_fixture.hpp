@@ -24,6 +24,8 @@ using namespace std::chrono_literals;
 namespace json = boost::json;
 
 inline constexpr char const* token = "a-token-of-some-length";
+// What a script sends to a dashboard that was started with it; where there is none it changes nothing.
+inline std::string const bearer_line = std::string{"Authorization: Bearer "} + token + "\r\n";
 
 struct dashboard_server : testing::Test {
     // A build may have no page; then the server is the same without it.
@@ -36,9 +38,17 @@ struct dashboard_server : testing::Test {
         return *page;
     }
     std::uint16_t port() { return page->port(); }
+    dashboard::server& start_acting(std::string by = {}) { return start({.token = token, .allow_actions = true, .by = std::move(by)}); }
     json::value session(std::string const& extra = "") { return json::parse(get(port(), "/api/session", extra).body); }
-    std::string csrf(std::string const& extra = "") { return std::string{session(extra).at("csrf").as_string()}; }
-    std::string csrf_line(std::string const& extra = "") { return "X-Lockstep-CSRF: " + csrf(extra) + "\r\n"; }
+    // Logs in with the token, and returns the header that says so from then on.
+    std::string log_in() {
+        auto const answer = post(port(), "/api/login", json::serialize(json::object{{"token", token}}));
+        EXPECT_EQ(answer.status, 200) << answer.body;
+        return session_line(answer);
+    }
+    static std::string session_line(http_answer const& answer) {
+        return "X-Lockstep-Session: " + std::string{json::parse(answer.body).at("session").as_string()} + "\r\n";
+    }
     // The hold of `name` as an order names it.
     std::string order(std::string const& name, bool force) {
         auto const all = eye.active(name);

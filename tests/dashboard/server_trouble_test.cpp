@@ -113,8 +113,8 @@ TEST_F(dashboard_server, writes_down_whose_process_it_was_when_nobody_said) {
     auto const second = mutex{worker, "second"}.acquire();
     eye.release(eye.active("first").at(0), {.force = true, .reason = "to compare"});
     auto const usual = eye.audit().at(0).by;
-    start({.allow_actions = true});
-    ASSERT_EQ(post(port(), "/api/release", order("second", true), csrf_line()).status, 200);
+    start_acting();
+    ASSERT_EQ(post(port(), "/api/release", order("second", true), bearer_line).status, 200);
     EXPECT_THAT(usual, HasSubstr("@"));
     EXPECT_THAT(eye.audit().at(0).by, StartsWith(usual + " (dashboard, "));
 }

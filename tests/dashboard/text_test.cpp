@@ -1,4 +1,4 @@
-// Queries, cookies, hosts and names that are not UTF-8.
+// Queries, hosts, addresses and names that are not UTF-8.
 #include "dashboard/text.hpp"
 
 #include <gtest/gtest.h>
@@ -16,13 +16,6 @@ TEST(dashboard_text, reads_what_a_query_says) {
     EXPECT_EQ(in_query("", "name"), std::nullopt);
 }
 
-TEST(dashboard_text, finds_a_cookie_by_its_whole_name) {
-    EXPECT_EQ(in_cookies("a=1; lockstep_1=x.y; b=2", "lockstep_1"), "x.y");
-    EXPECT_EQ(in_cookies("xlockstep_1=x", "lockstep_1"), std::nullopt);
-    EXPECT_EQ(in_cookies("lockstep_11=x", "lockstep_1"), std::nullopt);
-    EXPECT_EQ(in_cookies("", "lockstep_1"), std::nullopt);
-}
-
 TEST(dashboard_text, takes_the_host_without_its_port) {
     EXPECT_EQ(host_of("LocalHost:7717"), "localhost");
     EXPECT_EQ(host_of("[::1]:7717"), "[::1]");
@@ -30,6 +23,21 @@ TEST(dashboard_text, takes_the_host_without_its_port) {
     EXPECT_EQ(host_of("FD00::1"), "[fd00::1]") << "as people give it to --allow-host";
     EXPECT_EQ(host_of("localhost.evil.example:80"), "localhost.evil.example");
     EXPECT_EQ(host_of(""), "");
+}
+
+TEST(dashboard_text, knows_an_authority_from_what_only_looks_like_one) {
+    for (auto const* text : {"localhost", "127.0.0.1:80", "[::1]", "[fd00::1]:65535", "locks.example:1", "a_b-c"}) EXPECT_TRUE(is_authority(text)) << text;
+    for (auto const* text : {"", ":80", "localhost:", "localhost:0", "localhost:65536", "localhost:80@evil.example", "localhost:+80", "localhost:8 0", "user@localhost",
+                             "localhost/", "a,b", "[::1", "[]", "[::1]80", "::1", "localhost:080000"})
+        EXPECT_FALSE(is_authority(text)) << text;
+}
+
+TEST(dashboard_text, counts_addresses_by_who_has_them) {
+    EXPECT_EQ(network_of("192.0.2.1"), "192.0.2.1");
+    EXPECT_EQ(network_of("::ffff:192.0.2.1"), "192.0.2.1");
+    EXPECT_EQ(network_of("2001:db8:1:2:3:4:5:6"), network_of("2001:db8:1:2::1")) << "a subscriber has all of them";
+    EXPECT_NE(network_of("2001:db8:1:2::1"), network_of("2001:db8:1:3::1"));
+    EXPECT_EQ(network_of(""), "");
 }
 
 TEST(dashboard_text, cuts_between_characters) {

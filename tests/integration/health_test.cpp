@@ -45,6 +45,19 @@ TYPED_TEST(health, probes_leave_nothing_behind) {
     EXPECT_LE(server.connections(), 1);
 }
 
+TYPED_TEST(health, writes_nothing_when_it_is_told_not_to) {
+    redis_server server;
+    server.must({"ACL", "SETUSER", "looker", "on", "nopass", "~*", "&*", "+@all", "-hset", "-set", "-pexpire", "-del"});
+    client by{server.url("looker", "any")};
+    EXPECT_EQ(this->look(by).state, health_state::unhealthy) << "the probe lock is refused";
+    auto options = patient;
+    options.probe_lock = false;
+    auto const report = this->look(by, options);
+    EXPECT_EQ(report.state, health_state::healthy) << report.text();
+    EXPECT_EQ(report.text().find("probe_lock"), std::string::npos) << report.text();
+    EXPECT_EQ(report.text().find("rights"), std::string::npos) << report.text();
+}
+
 TYPED_TEST(health, uses_no_name_that_is_held) {
     redis_server server;
     client by{server.url()};

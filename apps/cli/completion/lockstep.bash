@@ -24,7 +24,7 @@ _lockstep() {
     local -a path=("$program") server=()
     local takes_value=' --redis --prefix --user --password-file --tls-ca --tls-cert --tls-key --tls-server-name --name --server-wait -w --wait
         --timeout -c --permits -E --conflict-exit-code --ttl --at-least --max-hold --kill-after --keep --count --by -p --parties --idle --sort
-        --listen --port --token-file --allow-host
+        --listen --port --token-file --metrics-token-file --allow-host
         --most --hold --reason --every --within --slow --id --priority --delay --key --tag --tags --requeue --drop --version --fence
         --type --state --older-than --from --attempts --zone --missed --late --exec --concurrency --lease --grace --stop-after
         --limit --per --algorithm --burst --cost --expected --order --ties --period --skip --previous --retention --for '
@@ -48,7 +48,7 @@ _lockstep() {
         fi
     done
     case $value in
-        --password-file | --tls-ca | --tls-cert | --tls-key | --token-file)
+        --password-file | --tls-ca | --tls-cert | --tls-key | --token-file | --metrics-token-file)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return

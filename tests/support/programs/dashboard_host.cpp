@@ -1,6 +1,7 @@
 // The dashboard's server, for the tests of the page.
-//   dashboard_host <url> [--port N] [--token TOKEN] [--actions] [--prefix PREFIX]
-// Says its address, and ends with its input.
+//   dashboard_host <url> [--port N] [--token TOKEN] [--actions] [--prefix PREFIX] [--tls-cert FILE --tls-key FILE]
+// With --actions and no token it makes one. Says its address; then, for each line of input, "ok" and a link that logs in once. Ends with its input.
+#include "dashboard/credentials.hpp"
 #include "dashboard/server.hpp"
 
 #include <lockstep/client.hpp>
@@ -26,13 +27,15 @@ int main(int count, char** arguments) try {
         if (option == "--port") options.port = static_cast<std::uint16_t>(std::stoi(value));
         if (option == "--token") options.token = value;
         if (option == "--prefix") connection.prefix = value;
+        if (option == "--tls-cert") options.certificate_file = value;
+        if (option == "--tls-key") options.key_file = value;
     }
+    if (options.allow_actions && options.token.empty()) options.token = lockstep::dashboard::random_secret();
     lockstep::client client{connection};
     lockstep::dashboard::monitor_backend backend{client};
-    lockstep::dashboard::server const server{backend, options};
+    lockstep::dashboard::server server{backend, options};
     std::cout << server.url() << std::endl;
-    for (std::string line; std::getline(std::cin, line);) {
-    }
+    for (std::string line; std::getline(std::cin, line);) std::cout << "ok " << server.login_link(std::chrono::minutes{2}) << std::endl;
     return 0;
 } catch (std::exception const& failure) {
     std::cerr << "dashboard_host: " << failure.what() << '\n';

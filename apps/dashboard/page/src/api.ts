@@ -1,5 +1,7 @@
 // Requests to the server this page came from, and the stream of what changes.
+import { accessHeaders, borrowSession, keepSession } from './access';
 import { heard } from './clock';
+import { readEvents } from './events';
 import { model } from './model';
 import type { AuditEntry, Explanation, Health, HistoryEntry, LeaderChange, Sample, Session, StateMessage, Statistics } from './types';
 
@@ -10,22 +12,28 @@ export const onLogIn = (handler: () => void) => {
 };
 
 export async function read<T>(path: string, init: RequestInit = {}): Promise<T> {
-  const answer = await fetch(path, { credentials: 'same-origin', cache: 'no-store', ...init });
+  const answer = await fetch(path, { credentials: 'omit', cache: 'no-store', ...init, headers: { ...accessHeaders(), ...init.headers } });
   const body = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
   if (answer.ok) return body as T;
-  if (answer.status === 401 && path !== '/api/login') askToLogIn();
+  if (answer.status === 401 && !path.startsWith('/api/login')) askToLogIn();
   throw new Error((body as { error?: string }).error ?? `the server answered ${answer.status}`);
 }
 
 export const post = <T>(path: string, body: unknown) =>
-  read<T>(path, { method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Lockstep-CSRF': session.csrf ?? '' }, body: JSON.stringify(body) });
+  read<T>(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
 
 export async function loadSession(): Promise<Session> {
   session = await read<Session>('/api/session');
+  if (!session.known && session.wants_token && (await borrowSession())) session = await read<Session>('/api/session');
   return session;
 }
-export const logIn = (token: string) => post<unknown>('/api/login', { token });
-export const logOut = () => post<unknown>('/api/logout', {});
+const logInWith = async (path: string, body: unknown) => keepSession((await post<{ session?: string }>(path, body)).session ?? '');
+export const logIn = (token: string) => logInWith('/api/login', { token });
+export const logInByCode = (code: string) => logInWith('/api/login/code', { code });
+export async function logOut(): Promise<void> {
+  await post<unknown>('/api/logout', {});
+  keepSession('');
+}
 
 const named = (path: string, name: string) => `${path}?name=${name}`; // already encoded: keys.ts, asked()
 export const why = (name: string) => read<Explanation>(named('/api/why', name));
@@ -48,53 +56,62 @@ export interface Order {
 export const ask = (order: Order) => post<{ done: boolean }>('/api/ask', order);
 export const release = (order: Order) => post<{ done: boolean }>('/api/release', order);
 
-// The browser connects again by itself, unless the server refused; a connection that only seems to be there is closed by us.
+// What is lost is asked for again, unless the server refused; a connection that only seems to be there is closed by us.
 const silence = 12_000;
-let source: EventSource | null = null;
+let source: AbortController | null = null;
 let lastWord = 0;
 let retry = 0;
 let pause = 500;
 
-export function follow(): void {
-  clearTimeout(retry);
-  source?.close();
-  const mine = new EventSource(`/api/stream?seen=${encodeURIComponent(model.version)}`);
-  source = mine;
+function dispatch(event: string, data: string): void {
   lastWord = Date.now();
-  const on = (event: string, handler: (data: string) => void) =>
-    mine.addEventListener(event, (message) => {
-      lastWord = Date.now();
-      if (model.link !== 'live') model.set('link', 'live');
-      pause = 500;
-      handler((message as MessageEvent<string>).data);
-    });
-  on('state', (data) => model.apply(JSON.parse(data) as StateMessage));
-  on('sample', (data) => model.addSample(JSON.parse(data) as Sample));
-  on('trouble', (data) => model.set('trouble', (JSON.parse(data) as { trouble: string | null }).trouble));
-  on('audit', () => model.set('auditAsked', model.auditAsked + 1));
-  on('beat', (data) => {
+  if (model.link !== 'live') model.set('link', 'live');
+  pause = 500;
+  if (event === 'state') model.apply(JSON.parse(data) as StateMessage);
+  else if (event === 'sample') model.addSample(JSON.parse(data) as Sample);
+  else if (event === 'trouble') model.set('trouble', (JSON.parse(data) as { trouble: string | null }).trouble);
+  else if (event === 'audit') model.set('auditAsked', model.auditAsked + 1);
+  else if (event === 'beat') {
     const { at_ms } = JSON.parse(data) as { at_ms?: number };
     if (at_ms !== undefined) heard(at_ms);
+  }
+}
+
+async function receive(mine: AbortController): Promise<void> {
+  const answer = await fetch(`/api/stream?seen=${encodeURIComponent(model.version)}`, { credentials: 'omit', cache: 'no-store', headers: accessHeaders(), signal: mine.signal });
+  if (!answer.ok || !answer.body) throw new Error(`the server answered ${answer.status}`);
+  lastWord = Date.now();
+  // Another server may be there now, and it may want to know who we are.
+  loadSession()
+    .then((now) => (now.known ? samples().then((all) => model.set('samples', all)) : askToLogIn()))
+    .catch(() => {});
+  await readEvents(answer.body, (event, data) => {
+    if (source === mine) dispatch(event, data);
   });
-  mine.onopen = () => {
-    lastWord = Date.now();
-    // Another server may be there now, with another csrf token; and it may want to know who we are.
-    loadSession()
-      .then((now) => (now.known ? samples().then((all) => model.set('samples', all)) : askToLogIn()))
-      .catch(() => {});
-  };
-  mine.onerror = () => {
-    if (source !== mine) return;
-    model.set('link', 'lost');
-    mine.close();
-    again();
-  };
+}
+
+export function follow(): void {
+  unfollow();
+  const mine = new AbortController();
+  source = mine;
+  lastWord = Date.now();
+  receive(mine)
+    .catch(() => {})
+    .then(() => {
+      if (source === mine) lost();
+    });
+}
+
+function lost(): void {
+  model.set('link', 'lost');
+  unfollow();
+  again();
 }
 
 function again(): void {
   clearTimeout(retry);
   retry = window.setTimeout(() => {
-    // A refusal looks like a lost connection to an EventSource: ask which it is.
+    // Lost or refused: ask which it is.
     loadSession()
       .then((now) => (now.known ? follow() : askToLogIn()))
       .catch(again);
@@ -104,15 +121,10 @@ function again(): void {
 
 export function unfollow(): void {
   clearTimeout(retry);
-  source?.close();
+  source?.abort();
   source = null;
 }
 
 setInterval(() => {
-  if (source && Date.now() - lastWord > silence) {
-    model.set('link', 'lost');
-    source.close();
-    source = null;
-    again();
-  }
+  if (source && Date.now() - lastWord > silence) lost();
 }, 2000);

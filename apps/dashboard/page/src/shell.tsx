@@ -203,9 +203,10 @@ const Help = ({ onClose }: { onClose: () => void }) => (
   </Dialog>
 );
 
-export function LogIn({ onDone }: { onDone: () => void }) {
+// `refused`: why the link that led here did not log in.
+export function LogIn({ refused, onDone }: { refused: string; onDone: () => void }) {
   const [token, setToken] = useState('');
-  const [failed, setFailed] = useState('');
+  const [failed, setFailed] = useState(refused);
   const submit = async (event: Event) => {
     event.preventDefault();
     try {

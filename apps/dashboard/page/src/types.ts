@@ -174,7 +174,6 @@ export interface Health {
 export interface Session {
   known: boolean;
   wants_token: boolean;
-  csrf?: string;
   actions?: boolean;
   server?: string;
 }

@@ -4,6 +4,7 @@
 
 #include <lockstep/counting_semaphore.hpp>
 #include <lockstep/error.hpp>
+#include <lockstep/monitor.hpp>
 #include <lockstep/mutex.hpp>
 #include <lockstep/shared_mutex.hpp>
 
@@ -256,23 +257,24 @@ void job::watch_over_leases() {
     }
 }
 
-command_line job::describe_command() const {
+command_line job::describe_command(client& by) const {
     auto path = find_program(all_.words.front());
     auto owner = all_.connection.name.empty() ? path.substr(path.rfind('/') + 1) : all_.connection.name;
     command_line made{.path = path,
                       .words = all_.words,
                       .added = {{"LOCKSTEP_NAME", how_.name},
                                 {"LOCKSTEP_FENCE", std::to_string(leases_.front().fence())},
-                                {"LOCKSTEP_OWNER", fmt::format("{}@{}:{}", owner, host_name(), ::getpid())}}};
+                                {"LOCKSTEP_OWNER", fmt::format("{}@{}:{}", owner, host_name(), ::getpid())},
+                                {"LOCKSTEP_PARENT", monitor{by}.client_id()}}};
     if (how_.elects) made.added.emplace_back("LOCKSTEP_TERM", std::to_string(leases_.front().fence()));
     return made;
 }
 
-int job::supervise(client&) {
+int job::supervise(client& by) {
     terminal_ = std::make_unique<terminal>();
     watch_over_leases();
     if (bell_->lost) throw lease_lost_error("the lease was lost before the command was started");
-    pid_ = launch(describe_command(), terminal_.get(), signals_.before(), guard_->line());
+    pid_ = launch(describe_command(by), terminal_.get(), signals_.before(), guard_->line());
     try {
         return supervise_command();
     } catch (...) {

@@ -64,7 +64,7 @@ private:
     bool obtain(client& by);
     std::vector<std::function<task<std::optional<grip>>()>> wishes(client& by) const;
     void watch_over_leases();
-    command_line describe_command() const;
+    command_line describe_command(client& by) const;
     int supervise(client& by);
     int supervise_command();
     void child_changed(int status);

@@ -25,7 +25,7 @@
 
 namespace lockstep {
 
-BOOST_DESCRIBE_STRUCT(client_info, (), (id, name, host, pid, version, since, connected, held, waiting))
+BOOST_DESCRIBE_STRUCT(client_info, (), (id, name, host, pid, version, since, connected, held, waiting, parent))
 BOOST_DESCRIBE_STRUCT(hold_info, (), (name, kind, use, id, owner, fence, permits, offered, stale, held_for, remaining, queue, candidate))
 BOOST_DESCRIBE_STRUCT(wait_info, (), (name, kind, use, id, who, position, waiters, permits, waiting_for, priority))
 BOOST_DESCRIBE_STRUCT(group_info, (), (name, consumers, pending, lag))

@@ -45,6 +45,7 @@ struct client_info {
     bool connected = true;      ///< the server has a connection of it
     std::int64_t held = 0;      ///< as it said itself, some seconds ago
     std::int64_t waiting = 0;
+    std::string parent{};       ///< id of the client of `lockstep run` or `elect` whose command this one belongs to
 };
 
 /// One hold at the server.
@@ -158,6 +159,7 @@ struct explanation {
         client_info waiter;
         std::string name, kind;  ///< waits for this
         client_info holder;      ///< which this one holds
+        bool by_command = false; ///< it is `lockstep run` or `elect`: its command waits, and it waits for its command
     };
     std::string name;
     std::vector<hold_info> holds;
@@ -236,6 +238,8 @@ public:
     explicit monitor(client& by);
     /// As `snapshot::notes`, of the latest call: a key that somebody else wrote hides nothing but itself.
     std::vector<std::string> notes() const;
+    /// Of the client it was made with: `client_info::id`.
+    std::string client_id() const;
 
     lockstep::snapshot snapshot(snapshot_options options = {});
     task<lockstep::snapshot> async_snapshot(snapshot_options options = {});

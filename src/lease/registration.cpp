@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -106,6 +108,14 @@ summary::line line_of(room const& where, std::int64_t amount, std::int64_t numbe
             .name = where.name(),
             .number = number,
             .permits = kind.word == "semaphore" ? number * amount : number};
+}
+
+/// Of the client of `lockstep run` whose command this process is or belongs to.
+std::string parent_id() {
+    auto const* const text = std::getenv("LOCKSTEP_PARENT");
+    std::string_view const id = text != nullptr ? text : "";
+    auto const is_id_char = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
+    return id.size() <= 64 && std::all_of(id.begin(), id.end(), is_id_char) ? std::string{id} : std::string{};
 }
 
 }  // namespace
@@ -240,6 +250,7 @@ std::vector<std::string> registration::describe() const {
             "waiting", fmt::format("{}", waits.total()),
             "holds", held.text,
             "waits", waiting.text,
+            "parent", parent_id(),
             "holds_left_out", fmt::format("{}", held.left_out),
             "waits_left_out", fmt::format("{}", waiting.left_out)};
 }

@@ -65,7 +65,7 @@ void for_each_line(std::string_view text, F what) {
 }
 
 /// In the order in which read_citizen reads them.
-constexpr std::array fields_of_a_client{"name", "host", "version", "pid", "held", "waiting", "said", "since", "holds", "waits"};
+constexpr std::array fields_of_a_client{"name", "host", "version", "pid", "held", "waiting", "said", "since", "parent", "holds", "waits"};
 
 citizen read_citizen(std::string id, reply_view values) {
     citizen one;
@@ -80,6 +80,7 @@ citizen read_citizen(std::string id, reply_view values) {
     one.is.waiting = as_number(rest.next().text());
     one.said_ms = as_number(rest.next().text());
     one.is.since = base::time_of_ms(as_number(rest.next().text()));
+    one.is.parent = rest.next().text();
     holds = rest.next().text();
     waits = rest.next().text();
     for_each_line(holds, [&](line said) {

@@ -67,12 +67,22 @@ std::string as_time(milliseconds time) {
     return fmt::format("{} h", time / 1h);
 }
 
+/// A client of `lockstep run` waits for its command, and that, or one that it runs, for a name.
+struct command_wait {
+    std::string client;
+    std::string name, kind;
+};
+
+constexpr std::size_t most_command_waits = 1'000;
+constexpr std::uint32_t waiters_of_a_link = 100;
+
 /// Candidates wait for as long as they live, and work meanwhile: that they wait keeps nothing from going on.
 bool keeps_from_going_on(observe::said_wait const& one) { return one.kind != "election"; }
 
 /// What somebody waits for, with all who hold it.
 struct blockage {
     std::string waiter;
+    bool by_command = false;
     bool any_frees = false;  ///< each of the holders could end it alone, as with a semaphore; otherwise all of them must let go
     bool is_complete = true; ///< all holders are known
     std::set<std::string> holders;
@@ -85,7 +95,7 @@ std::set<std::string> stuck_clients(std::vector<blockage> const& all) {
     for (auto const& one : all) stuck.insert(one.waiter);
     auto const is_stuck = [&](blockage const& one) {
         auto const in = [&](std::string const& id) { return stuck.contains(id); };
-        bool const by_another = std::any_of(one.holders.begin(), one.holders.end(), [&](auto const& id) { return id != one.waiter && in(id); });
+        bool const by_another = std::any_of(one.holders.begin(), one.holders.end(), [&](auto const& id) { return (one.by_command || id != one.waiter) && in(id); });
         return by_another && (!one.any_frees || (one.is_complete && std::all_of(one.holders.begin(), one.holders.end(), in)));
     };
     for (bool is_done = false; !is_done;) {
@@ -104,7 +114,7 @@ std::set<std::string> stuck_clients(std::vector<blockage> const& all) {
 std::vector<std::vector<link>> find_rings(std::vector<link> const& links) {
     std::multimap<std::string, link const*> from;
     for (auto const& one : links) {
-        if (one.waiter.id != one.holder.id) from.emplace(one.waiter.id, &one);
+        if (one.by_command || one.waiter.id != one.holder.id) from.emplace(one.waiter.id, &one);
     }
     std::vector<std::vector<link>> rings;
     std::vector<link const*> path;
@@ -144,28 +154,44 @@ task<explanation> explain(reader from, std::string name) {
     std::set<std::string> visited;  // names
     std::deque<std::string> next{name};
     observe::census people;
+    std::vector<command_wait> by_command;
     std::map<std::string, std::vector<hold_info>> holds;
     std::set<std::pair<std::string, std::string>> crowded;  // names and kinds with more holders than are listed
     while (!next.empty() && visited.size() < most_names) {
         auto const at = std::move(next.front());
         next.pop_front();
         if (!visited.insert(at).second) continue;
-        auto looking = observe::take_picture(from, observe::survey_terms{{.name = at, .waiters = at == name ? 1'000U : 0U}, false});
+        auto looking = observe::take_picture(from, observe::survey_terms{{.name = at, .waiters = at == name ? 1'000U : waiters_of_a_link}, false});
         auto const seen = co_await std::move(looking);
         auto here = observe::describe(seen);
         if (at == name) made.waits = here.waits;
         std::vector<std::string> unknown;
-        for (auto const& one : here.holds) {
-            if (asked.insert(one.owner.id).second) unknown.push_back(one.owner.id);
+        auto const ask = [&](std::string const& id) {
+            if (asked.insert(id).second) unknown.push_back(id);
+        };
+        for (auto const& one : here.holds) ask(one.owner.id);
+        auto checked = by_command.size();
+        for (auto const& one : here.waits) {
+            if (one.kind != "election" && !one.who.parent.empty()) by_command.push_back({one.who.parent, at, one.kind});
         }
-        auto asking = ask_anew(from, unknown);
-        auto answers = co_await std::move(asking);
-        for (auto const& [id, one] : answers) {
-            for (auto const& wait : one.waits) {
-                if (keeps_from_going_on(wait)) next.push_back(wait.name);
+        do {
+            for (auto i = checked; i < by_command.size(); ++i) ask(by_command[i].client);
+            auto asking = ask_anew(from, std::exchange(unknown, {}));
+            auto answers = co_await std::move(asking);
+            for (auto const& [id, one] : answers) {
+                for (auto const& wait : one.waits) {
+                    if (keeps_from_going_on(wait)) next.push_back(wait.name);
+                }
             }
-        }
-        people.merge(std::move(answers));
+            people.merge(std::move(answers));
+            for (auto const end = by_command.size(); checked < end; ++checked) {
+                auto const found = people.find(by_command[checked].client);
+                if (found == people.end()) continue;
+                for (auto const& held : found->second.holds) next.push_back(held.name);
+                auto const& parent = found->second.is.parent;
+                if (!parent.empty() && by_command.size() < most_command_waits) by_command.push_back({parent, at, by_command[checked].kind});
+            }
+        } while (checked < by_command.size());
         for (auto const& object : seen.seen.objects) {
             if (object.is.holders > object.holds.size()) crowded.emplace(object.is.name, object.is.kind);
         }
@@ -176,28 +202,36 @@ task<explanation> explain(reader from, std::string name) {
         std::erase_if(made.holds, [&](hold_info const& one) { return observe::is_pair(lock, one); });
     }
     std::vector<blockage> blockages;
+    std::vector<link> all;
+    auto const add = [&](client_info const& waiter, std::string const& awaited, std::string const& kind, bool waits_by_command) {
+        blockage here{.waiter = waiter.id, .by_command = waits_by_command, .any_frees = kind == "semaphore", .is_complete = !crowded.contains({awaited, kind}), .holders = {}};
+        for (auto const& held : holds[awaited]) {
+            if (held.kind != kind) continue;
+            all.push_back({waiter, awaited, kind, held.owner, waits_by_command});
+            here.holders.insert(held.owner.id);
+        }
+        blockages.push_back(std::move(here));
+    };
     for (auto const& [id, one] : people) {
         for (auto const& wait : one.waits) {
             if (!keeps_from_going_on(wait)) continue;
-            if (made.chain.size() >= most_links) {
+            if (all.size() >= most_links) {
                 from.note(from.key(name, "lock"), fmt::format("only the first {} links of the chain are shown", most_links));
                 break;
             }
-            blockage here{.waiter = id, .any_frees = wait.kind == "semaphore", .is_complete = !crowded.contains({wait.name, wait.kind}), .holders = {}};
-            for (auto const& held : holds[wait.name]) {
-                if (held.kind != wait.kind) continue;
-                made.chain.push_back({one.is, wait.name, wait.kind, held.owner});
-                here.holders.insert(held.owner.id);
-            }
-            blockages.push_back(std::move(here));
+            add(one.is, wait.name, wait.kind, false);
         }
+    }
+    made.chain = all;
+    for (auto const& one : by_command) {
+        if (auto const found = people.find(one.client); found != people.end()) add(found->second.is, one.name, one.kind, true);
     }
     auto const waiters = blockages.size();
     auto sift = [blockages = std::move(blockages)] { return stuck_clients(blockages); };
     auto sifting = observe::offload(from, waiters, std::move(sift));
     auto const stuck = co_await std::move(sifting);
     std::vector<link> links;
-    std::copy_if(made.chain.begin(), made.chain.end(), std::back_inserter(links),
+    std::copy_if(all.begin(), all.end(), std::back_inserter(links),
                  [&](link const& one) { return stuck.contains(one.waiter.id) && stuck.contains(one.holder.id); });
     auto const size = links.size();
     auto work = [links = std::move(links)] { return find_rings(links); };
@@ -242,7 +276,10 @@ std::string explanation::text() const {
     for (auto const& one : chain) line(fmt::format("{} itself waits for '{}' ({}), held by {}.", describe(one.waiter), one.name, one.kind, describe(one.holder)));
     for (auto const& ring : cycles) {
         line("Deadlock, unless one of these has another thread that lets go:");
-        for (auto const& one : ring) line(fmt::format("  {} waits for '{}', held by {}", describe(one.waiter), one.name, describe(one.holder)));
+        for (auto const& one : ring) {
+            line(fmt::format("  {} waits for {}'{}', held by {}", describe(one.waiter), one.by_command ? "its command, which waits for " : "", one.name,
+                             describe(one.holder)));
+        }
     }
     for (auto const& one : notes) line("Not shown: " + one);
     return out;

@@ -1,5 +1,6 @@
 #include <lockstep/monitor.hpp>
 
+#include "lease/hub.hpp"
 #include "lease/tally.hpp"
 #include "observe/offload.hpp"
 #include "observe/picture.hpp"
@@ -166,6 +167,12 @@ std::string checked(std::string_view name) {
 monitor::monitor(client& by) : client_(&by), notes_(std::make_shared<observe::latest_notes>()) {}
 
 std::vector<std::string> monitor::notes() const { return notes_->list(); }
+
+std::string monitor::client_id() const {
+    auto const& core = detail::core_access::of(*client_);
+    core->require_same_process();
+    return engine::hub::of(*core).client_id();
+}
 
 task<snapshot> monitor::async_snapshot(snapshot_options options) {
     checked(options.name);

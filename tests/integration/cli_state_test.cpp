@@ -66,13 +66,13 @@ TEST_F(cli_state, takes_words_that_look_like_options_behind_two_dashes) {
 // 1 would say that there is none.
 TEST_F(cli_state, a_server_that_does_not_answer_is_no_answer) {
     session_store{by, "web", {.command_timeout = std::chrono::seconds{10}}}.create("ada", {});
-    server.must({"CLIENT", "PAUSE", "60000", "WRITE"});
+    server.stop();
     for (auto const& words : std::vector<std::vector<std::string>>{{"session", "count", "web", "ada"}, {"counter", "get", "orders"}, {"map", "get", "stock", "apples"}}) {
         auto all = words;
         all.insert(all.begin(), {"--server-wait", "300ms"});
         EXPECT_EQ(run(all).code, 69) << words.front();
     }
-    server.must({"CLIENT", "UNPAUSE"});
+    server.cont();
 }
 
 TEST_F(cli_state, a_counter_ends_if_it_is_told_to) {

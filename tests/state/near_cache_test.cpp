@@ -40,7 +40,7 @@ TEST_P(near_cache_contract, asks_once_and_then_no_more) {
     EXPECT_EQ(get(near)->version, version);
     server.must({"CONFIG", "RESETSTAT"});
     for (int i = 0; i < 1000; ++i) EXPECT_EQ(value_of(get(near)), "one");
-    EXPECT_EQ(calls_of(server, "evalsha") + calls_of(server, "eval"), 0);
+    EXPECT_EQ(calls_of(server, "evalsha_ro") + calls_of(server, "eval_ro"), 0);
     EXPECT_EQ(near.statistics().misses, 1U);
     EXPECT_EQ(near.statistics().hits, 1001U);
     EXPECT_EQ(near.statistics().entries, 1U);
@@ -171,7 +171,7 @@ TEST_F(near_cache_faults, a_reply_that_comes_after_the_word_of_a_change_is_not_k
     // The server answers "old" and then tells of the change; both arrive together, and what is kept must be neither older nor missing its word.
     proxy.hold(direction::to_client);
     begun reading{near.async_get("name")};
-    ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha") + calls_of(server, "eval") >= 3; }));
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha_ro") + calls_of(server, "eval_ro") >= 3; }));
     value.set("new");
     proxy.heal();
     static_cast<void>(reading.get());
@@ -186,20 +186,20 @@ TEST_F(near_cache_faults, those_who_miss_the_same_value_at_the_same_time_ask_onc
         value.set(next);
         ASSERT_TRUE(eventually([&] { return near.statistics().entries == 0; }));
         auto const misses = near.statistics().misses;
-        auto const before = calls_of(server, "evalsha");
+        auto const before = calls_of(server, "evalsha_ro");
         proxy.hold(direction::to_client);
         std::stop_source stop;
         begun first{with_stop_token(near.async_get("name"), stop.get_token())};
         std::vector<begun<cache::result>> readers;
         for (int i = 0; i < 64; ++i) readers.emplace_back(near.async_get("name"));
-        ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha") > before; }));
+        ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha_ro") > before; }));
         run_turn(reader);
         stop.request_stop();
         EXPECT_EQ(ending_of([&] { static_cast<void>(first.get()); }).reason, errc::cancelled) << "at once, although it was the one that asked";
         proxy.heal();
         for (auto& one : readers) EXPECT_EQ(value_of(one.get()), next);
         EXPECT_EQ(near.statistics().misses, misses + 1);
-        EXPECT_EQ(calls_of(server, "evalsha"), before + 1);
+        EXPECT_EQ(calls_of(server, "evalsha_ro"), before + 1);
     }
 }
 
@@ -208,12 +208,12 @@ TEST_F(near_cache_faults, who_misses_a_value_after_it_was_forgotten_does_not_wai
     EXPECT_EQ(value_of(near.get("name")), "one");
     near.forget("name");
     proxy.hold(direction::to_client);
-    auto const before = calls_of(server, "evalsha");
+    auto const before = calls_of(server, "evalsha_ro");
     begun early{near.async_get("name")};
-    ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha") == before + 1; }));
+    ASSERT_TRUE(eventually([&] { return calls_of(server, "evalsha_ro") == before + 1; }));
     near.forget("name");
     begun late{near.async_get("name")};
-    EXPECT_TRUE(eventually([&] { return calls_of(server, "evalsha") == before + 2; }));
+    EXPECT_TRUE(eventually([&] { return calls_of(server, "evalsha_ro") == before + 2; }));
     proxy.heal();
     EXPECT_EQ(value_of(early.get()), "one");
     EXPECT_EQ(value_of(late.get()), "one");

@@ -46,7 +46,7 @@ TEST_P(near_map_contract, asks_once_for_each_field_and_then_no_more) {
         EXPECT_EQ(value_of(get(near, "one")), "1");
         EXPECT_EQ(value_of(get(near, "absent")), "(none)") << "that a field is not there is kept too";
     }
-    EXPECT_EQ(calls_of(server, "evalsha") + calls_of(server, "eval"), 0);
+    EXPECT_EQ(calls_of(server, "evalsha_ro") + calls_of(server, "eval_ro"), 0);
     EXPECT_EQ(near.statistics().misses, 3U);
     EXPECT_EQ(near.statistics().entries, 3U);
 }

@@ -19,7 +19,7 @@ using ids = std::vector<std::string>;
 class listener_of_all {
 public:
     explicit listener_of_all(redis_server& server) : server_(server), monitor_(server.connect()), invalidated_(server.connect()), tracking_(server.connect()) {
-        server_.must({"CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "100000"});
+        server_.must({"CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "100000", "appendfsync", "always"});
         auto const id = invalidated_.must({"CLIENT", "ID"}).integer;
         invalidated_.must({"SUBSCRIBE", "__redis__:invalidate"});
         tracking_.must({"CLIENT", "TRACKING", "ON", "BCAST", "REDIRECT", std::to_string(id)});

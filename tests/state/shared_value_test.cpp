@@ -236,7 +236,7 @@ TEST_P(shared_value_contract, is_waited_for_until_there_is_a_newer_one) {
 TEST_P(shared_value_contract, costs_nothing_while_it_is_waited_for) {
     auto const first = set(a, of_a, "one");
     begun waiting{of_b.async_wait_newer(first)};
-    auto const scripts = [&] { return calls_of(server, "evalsha") + calls_of(server, "eval"); };
+    auto const scripts = [&] { return calls_of(server, "evalsha") + calls_of(server, "eval") + calls_of(server, "evalsha_ro") + calls_of(server, "eval_ro"); };
     EXPECT_TRUE(eventually([&] { return listeners() == 1; }));
     catch_up(b);
     auto const before = scripts();

@@ -33,7 +33,7 @@ BOOST_DESCRIBE_STRUCT(object_info, (), (name, kind, count, taken, holders, queue
 BOOST_DESCRIBE_STRUCT(timing, (), (count, average, p50, p95, p99, max))
 BOOST_DESCRIBE_STRUCT(name_statistics, (), (name, kind, acquisitions, waits, timeouts, losses, held, waited))
 BOOST_DESCRIBE_STRUCT(snapshot, (), (at, objects, holds, waits, clients, notes, left_out, trouble))
-BOOST_DESCRIBE_STRUCT(explanation::link, (), (waiter, name, kind, holder))
+BOOST_DESCRIBE_STRUCT(explanation::link, (), (waiter, name, kind, holder, by_command))
 BOOST_DESCRIBE_STRUCT(explanation, (), (name, holds, waits, chain, cycles, notes))
 BOOST_DESCRIBE_STRUCT(contention_info, (), (name, kind, queue, longest, longest_by, waited))
 BOOST_DESCRIBE_STRUCT(audit_entry, (), (id, at, action, name, kind, hold, fence, owner, by, reason, outcome))

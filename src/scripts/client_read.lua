@@ -1,4 +1,4 @@
---[[ client_read: what clients wrote of themselves, for people who look. A record that somebody else wrote must neither hide the others nor be large.
+--[[ client_read: what clients wrote of themselves, for people who look. Changes nothing. A record that somebody else wrote must neither hide the others nor be large.
   KEYS[1..]  hashes of clients
   ARGV[1]    largest  how many bytes a field may have
   ARGV[2..]  fields

@@ -1,4 +1,4 @@
---[[ stream_range: entries in order, as many as fit in a reply.
+--[[ stream_range: entries in order, as many as fit in a reply. Changes nothing.
   KEYS[1]  stream   stream
   ARGV[1]  command  'XRANGE', or 'XREVRANGE' for the reverse order
   ARGV[2]  from     an id, or '(' and an id, or '-' or '+'

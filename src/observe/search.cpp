@@ -41,7 +41,7 @@ constexpr std::string_view board_word = "board:";  // then the period, then perh
 
 constexpr std::size_t keys_of_a_scan = 500;  // about a millisecond where keys expire, as sessions do
 constexpr std::size_t most_keys = 100'000'000;  // of a server
-constexpr std::size_t most_found = 500'000;     // objects, some 100 MB
+constexpr std::size_t most_found = 200'000;     // objects, some 150 MB
 constexpr std::size_t most_types = 1'000;
 constexpr std::size_t newest_boards = 3;
 constexpr std::size_t requests_at_once = 50;

@@ -63,7 +63,7 @@ TEST_F(monitor_bounds, looking_at_a_large_record_costs_no_lease) {
     auto const clients = +[](int i) { return std::vector<std::string>{"9999999999999", "c" + std::to_string(i)}; };
     fill({"ZADD", "lockstep:{clients}:index"}, many, clients);
 
-    auto const held = mutex(by, "payroll", {.ttl = 2s}).acquire();
+    auto const held = mutex(by, "payroll", {.ttl = 3s}).acquire();
     auto const seen = eye.snapshot();
     EXPECT_THAT(eye.active("payroll"), testing::SizeIs(1));
     eye.clients();
@@ -102,7 +102,7 @@ TEST_F(monitor_bounds, a_session_with_a_hundred_thousand_fields_is_read_without_
     session_fields fields;
     for (int i = 0; i < many; ++i) fields.emplace("field" + std::to_string(i), "value");
     auto const id = web.create("ada", fields);
-    auto const held = mutex(by, "payroll", {.ttl = 2s}).acquire();
+    auto const held = mutex(by, "payroll", {.ttl = 3s}).acquire();
     EXPECT_EQ(web.read(id)->fields.size(), fields.size());
     EXPECT_TRUE(held.valid());
     EXPECT_FALSE(held.stop_token().stop_requested());

@@ -48,7 +48,6 @@ struct client_info {
     std::string parent{};       ///< id of the client of `lockstep run` or `elect` whose command this one belongs to
 };
 
-/// One hold at the server.
 struct hold_info {
     std::string name;
     std::string kind;           ///< lock, recursive, shared, semaphore, event, election
@@ -90,7 +89,6 @@ struct group_info {
     bool operator==(group_info const&) const = default;
 };
 
-/// Something that has a name.
 struct object_info {
     std::string name;
     std::string kind;           ///< as in wait_info; or queue, lanes, jobs, stream, bus, value, map, counter, board, breaker, sessions, limiter
@@ -169,7 +167,6 @@ struct explanation {
     /// coroutines of its own that will let go.
     std::vector<std::vector<link>> cycles;
     std::vector<std::string> notes{};  ///< as in a snapshot
-
     std::string text() const;   ///< for people
 };
 
@@ -238,8 +235,7 @@ public:
     explicit monitor(client& by);
     /// As `snapshot::notes`, of the latest call: a key that somebody else wrote hides nothing but itself.
     std::vector<std::string> notes() const;
-    /// Of the client it was made with: `client_info::id`.
-    std::string client_id() const;
+    std::string client_id() const;  ///< `client_info::id` of its client
 
     lockstep::snapshot snapshot(snapshot_options options = {});
     task<lockstep::snapshot> async_snapshot(snapshot_options options = {});

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::int64_t kept = 10'000;
 constexpr std::int64_t shortened_every = 1'000;  // entries
-constexpr std::int64_t page = 500;
+constexpr std::int64_t page = 50;
+constexpr std::size_t largest_entry = std::size_t{64} << 10;
 
 void append_field(std::string& to, std::string_view field, std::string_view value) {
     to.append(field).append(1, ' ');
@@ -86,6 +87,21 @@ task<void> shorten(reader from, std::string key) {
     }
 }
 
+/// Entries from `start` on, before `end`. One that is too large is noted: an `act` user may write any.
+task<std::vector<parsed_entry>> read_page(reader from, std::string key, std::int64_t start, std::int64_t end) {
+    std::vector<parsed_entry> entries;
+    auto asking = from.at(key, {"LRANGE", key, std::to_string(start), std::to_string(end - 1)});
+    auto const texts = co_await std::move(asking);
+    for (auto const text : texts) {
+        if (text.text().size() <= largest_entry) {
+            entries.push_back(parse(text.text()));
+        } else {
+            from.note(key, fmt::format("an entry of {} bytes is not shown", text.text().size()));
+        }
+    }
+    co_return entries;
+}
+
 }  // namespace
 
 std::string audit_key(std::string_view prefix) {
@@ -123,19 +139,23 @@ task<void> append_outcome(reader from, std::string entry, std::string outcome) {
 
 task<std::vector<audit_entry>> read_audit(reader from, std::size_t count) {
     auto const key = audit_key(from.prefix());
-    auto counting = from.at(key, {"LLEN", key});
-    auto const length = co_await std::move(counting);
+    std::int64_t length = 0;
+    try {
+        auto counting = from.at(key, {"LLEN", key});
+        auto const answer = co_await std::move(counting);
+        length = answer.integer();
+    } catch (server_error const& problem) {
+        from.note_or_throw(key, problem);
+    }
     auto const wanted = static_cast<std::int64_t>(std::min<std::size_t>(count, kept));
     std::map<std::string, std::string, std::less<>> outcomes;  // one stands behind its action, so it is read first
     std::vector<audit_entry> all;
-    auto end = length.integer();
+    auto end = length;
     auto const begin = std::max<std::int64_t>(0, end - 2 * wanted);
     while (end > begin && std::ssize(all) < wanted) {
         auto const start = std::max(begin, end - page);
-        auto asking = from.at(key, {"LRANGE", key, std::to_string(start), std::to_string(end - 1)});
-        auto const texts = co_await std::move(asking);
-        std::vector<parsed_entry> entries;
-        for (auto const text : texts) entries.push_back(parse(text.text()));
+        auto reading = read_page(from, key, start, end);
+        auto entries = co_await std::move(reading);
         for (auto one = entries.rbegin(); one != entries.rend() && std::ssize(all) < wanted; ++one) {
             if (!one->of.empty()) {
                 outcomes.emplace(std::move(one->of), std::move(one->outcome));

@@ -62,6 +62,7 @@ public:
     bool ask(hold_info const&, release_options) override { return act(); }
     bool release(hold_info const&, release_options) override { return act(); }
     health_report health() override { return {}; }
+    health_state probe() override { return health_state::healthy; }
     std::string metrics() override { return std::string{planted}; }
     std::shared_ptr<void> watch(std::function<void(lockstep::snapshot const&)> handler) override {
         handler(snapshot());

@@ -59,7 +59,8 @@ TEST_F(monitor_bounds, looking_at_a_large_record_costs_no_lease) {
     auto const members = +[](int i) { return std::vector<std::string>{"9999999999999", "{n" + std::to_string(i) + "}:lock"}; };
     fill({"ZADD", "lockstep:{objects/1}:index"}, many, members);
     auto const entry = +[](int i) { return std::vector<std::string>{"f" + std::to_string(i), "x"}; };
-    for (int i = 0; i < 3; ++i) fill({"XADD", "lockstep:{audit}:log", "*"}, many, entry);
+    for (int i = 0; i < 3; ++i) fill({"XADD", "lockstep:{record}:log", "*"}, many, entry);
+    fill({"RPUSH", "lockstep-audit:log"}, many, +[](int i) { return std::vector<std::string>{"id " + std::to_string(i) + "-x\naction ask\nreason " + std::string(100, 'x')}; });
     auto const clients = +[](int i) { return std::vector<std::string>{"9999999999999", "c" + std::to_string(i)}; };
     fill({"ZADD", "lockstep:{clients}:index"}, many, clients);
 
@@ -70,7 +71,8 @@ TEST_F(monitor_bounds, looking_at_a_large_record_costs_no_lease) {
     eye.statistics();
     eye.contention();
     eye.why("payroll");
-    eye.audit();
+    EXPECT_THAT(eye.audit(), testing::SizeIs(100));
+    eye.history();
     EXPECT_TRUE(held.valid());
     EXPECT_FALSE(held.stop_token().stop_requested());
     EXPECT_THAT(seen.notes, Contains(AllOf(StartsWith("lockstep:{clients}:index: "), HasSubstr("10000 clients"))));
@@ -110,7 +112,7 @@ TEST_F(monitor_bounds, a_session_with_a_hundred_thousand_fields_is_read_without_
 
 class monitor_of_another_type : public monitor_bounds, public testing::WithParamInterface<char const*> {};
 INSTANTIATE_TEST_SUITE_P(keys, monitor_of_another_type,
-                         testing::Values("lockstep:{clients}:index", "lockstep:{statistics}:names", "lockstep:{audit}:log", "lockstep:{record}:log",
+                         testing::Values("lockstep:{clients}:index", "lockstep:{statistics}:names", "lockstep-audit:log", "lockstep:{record}:log",
                                          "lockstep:{e}:changes", "lockstep:{evil}:lock", "lockstep:{objects/0}:index", "lockstep:{clients}:evil"),
                          [](auto const& of) {
                              std::string name;

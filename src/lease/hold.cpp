@@ -377,6 +377,7 @@ void hold::settle_caller(std::exception_ptr problem) noexcept {
 
 void hold::finish() noexcept {
     if (where() != place::idle) abandon();
+    use_way(nullptr);  // it would keep the client, which keeps it for further use
     state_ = state::idle;
     hub_.unschedule(*this);
     target_->where->no_longer_queued(*this);

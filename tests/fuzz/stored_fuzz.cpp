@@ -3,6 +3,7 @@
 // chooses what is asked. Whatever the replies are, it ends in a value or in a lockstep::error.
 
 #include "resp/encoder.hpp"
+#include "resp/cursor.hpp"
 #include "resp/parser.hpp"
 
 #include "support/fuzz.hpp"
@@ -110,8 +111,8 @@ private:
         if (command == "PING" || command == "CLIENT" || command == "SELECT" || command == "SCRIPT") return "+OK\r\n";
         if (command == "SUBSCRIBE" || command == "SSUBSCRIBE" || command == "PSUBSCRIBE") {
             std::string all;
-            for (std::size_t i = 1; i < request.size(); ++i) {
-                std::string const channel{request[i].text()};
+            for (resp::cursor rest{request, 1}; rest.left() != 0;) {
+                std::string const channel{rest.next().text()};
                 auto const kind = command == "SUBSCRIBE" ? "+subscribe" : command == "SSUBSCRIBE" ? "+ssubscribe" : "+psubscribe";
                 all += std::string{">3\r\n"} + kind + "\r\n$" + std::to_string(channel.size()) + "\r\n" + channel + "\r\n:1\r\n";
             }

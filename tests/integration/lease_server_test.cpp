@@ -3,6 +3,8 @@
 #include "lease_load.hpp"
 #include "support/clock_file.hpp"
 
+#include "core/core.hpp"
+
 namespace lockstep::test {
 namespace {
 
@@ -66,6 +68,20 @@ TEST_P(lease_on_a_server, that_lost_its_data_is_reported_as_lost) {
     EXPECT_EQ(ending_of([&] { held.release(); }).reason, errc::lease_lost);
     EXPECT_TRUE(next.valid());
     EXPECT_EQ(ending_of([&] { next.release(); }).reason, std::nullopt);
+}
+
+// What waits to be sent must not keep the client, whose spare parts it becomes.
+TEST_P(lease_on_a_server, that_is_away_leaves_nothing_of_a_client_behind) {
+    std::weak_ptr<detail::core> left;
+    {
+        client a{server.url()};
+        left = detail::core_access::of(a);
+        holdable const of_a{GetParam(), a, "name"};
+        a.command("PING");
+        server.kill9();
+        EXPECT_THROW(static_cast<void>(of_a.try_acquire_for(300ms)), unavailable_error);
+    }
+    EXPECT_TRUE(eventually([&] { return left.expired(); }));
 }
 
 TEST_P(lease_on_a_server, that_hangs_ends_here_in_time) {

@@ -180,7 +180,7 @@ task<std::vector<found_object>> uncounted_of(reader from, std::vector<listed_obj
     if (listed.empty()) co_return all;
     auto asking = from.command(0, {"TIME"});
     auto const time = co_await std::move(asking);
-    auto const now_ms = std::stoll(std::string{time[0].text()}) * 1'000;
+    auto const now_ms = time[0].as<std::int64_t>() * 1'000;
     for (auto const& one : listed) {
         auto const end = one.key.rfind("}:");
         if (end == std::string::npos || one.until_ms < now_ms) continue;

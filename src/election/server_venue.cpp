@@ -129,7 +129,7 @@ private:
         if (said.size() < 8) co_return std::nullopt;
         leader_info found;
         found.candidates = static_cast<std::size_t>(said[1].integer());
-        found.term = std::stoull(std::string{said[4].text()});
+        found.term = said[4].as<std::uint64_t>();
         found.since = base::time_of_ms(said[5].integer());
         found.remaining = milliseconds{said[6].integer()};
         read_who(said[7].text(), found.pid, found.host, found.id);

@@ -9,8 +9,8 @@
 #include "support/fuzz.hpp"
 
 #include <lockstep/client.hpp>
+#include <lockstep/election.hpp>
 #include <lockstep/job_client.hpp>
-#include <lockstep/lease.hpp>
 #include <lockstep/monitor.hpp>
 #include <lockstep/queue.hpp>
 #include <lockstep/session_store.hpp>
@@ -139,6 +139,7 @@ struct world {
     job_client jobs{reader, "work"};
     queue<std::string> items{reader, "items"};
     session_store sessions{reader, "web"};
+    election candidate{reader, "boss"};
 };
 
 void ask(world& in, std::size_t choice, std::string_view text) {
@@ -163,6 +164,7 @@ void ask(world& in, std::size_t choice, std::string_view text) {
         case 17: static_cast<void>(in.sessions.list("ada")); break;
         case 18: static_cast<void>(in.sessions.peek(text)); break;
         case 19: static_cast<void>(in.monitor.waiters()); break;
+        case 20: static_cast<void>(in.candidate.leader()); break;
         default: static_cast<void>(in.jobs.types());
     }
 }
@@ -173,7 +175,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     static world& all = *new world;  // never ended: threads run in it
     [[maybe_unused]] static int const registered = std::atexit([] { all.server.remove(); });
     auto input = fuzz::text_of(data, size);
-    auto const choice = fuzz::take_choice(input, 21);
+    auto const choice = fuzz::take_choice(input, 22);
     all.server.answer_with(messages_in(input));
     fuzz::succeeds([&] { ask(all, choice, "a-handle-of-a-session"); });
     return 0;

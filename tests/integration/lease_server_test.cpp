@@ -76,7 +76,7 @@ TEST_P(lease_on_a_server, that_is_away_leaves_nothing_of_a_client_behind) {
     {
         client a{server.url()};
         left = detail::core_access::of(a);
-        holdable const of_a{GetParam(), a, "name"};
+        holdable of_a{GetParam(), a, "name"};
         a.command("PING");
         server.kill9();
         EXPECT_THROW(static_cast<void>(of_a.try_acquire_for(300ms)), unavailable_error);

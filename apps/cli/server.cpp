@@ -4,11 +4,14 @@
 #include "cli/options.hpp"
 
 #include <lockstep/embedded_server.hpp>
+#include <lockstep/error.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
+#include <string_view>
 
 namespace lockstep::cli {
 namespace {
@@ -32,6 +35,13 @@ exit_code show_status(context const& all, shared_server_state const& now) {
     return now.running ? exit_code::ok : exit_code::no;
 }
 
+/// With LOCKSTEP_URL=none: this process is to have no server, and "the same" lock at another one excludes nobody.
+void refuse_without_server() {
+    auto const* const url = std::getenv("LOCKSTEP_URL");
+    if (url == nullptr || std::string_view{url} != "none:") return;
+    throw invalid_argument_error("LOCKSTEP_URL is none:, so no server is started in place of the one that was withheld; unset LOCKSTEP_URL to have a server of your own");
+}
+
 }  // namespace
 
 void add_server(CLI::App& command, context& all) {
@@ -45,6 +55,7 @@ void add_server(CLI::App& command, context& all) {
     add_duration(*start, "--idle", *idle, "it ends after so long without a connection; 0: never [15m]");
     start->callback([=, &all] {
         all.action = [=, &all] {
+            refuse_without_server();
             options->idle = *idle;
             auto const url = ensure_shared_server(*options);
             if (all.json) {

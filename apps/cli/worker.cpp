@@ -13,6 +13,7 @@
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -244,6 +245,8 @@ void finish(context const& all, worker_words const& how, job_worker& worker) {
 }
 
 exit_code work(context const& all, worker_words const& how) {
+    // Otherwise commands, which run as the same user, could read its environment in /proc.
+    if (!how.pass_url) ::prctl(PR_SET_DUMPABLE, 0);
     std::vector<trade> trades;
     for (auto const& one : how.commands) trades.push_back(read_trade(one));
     sigset_t before;

@@ -110,7 +110,7 @@ summary::line line_of(room const& where, std::int64_t amount, std::int64_t numbe
             .permits = kind.word == "semaphore" ? number * amount : number};
 }
 
-/// Of the client of `lockstep run` whose command this process is or belongs to.
+/// Of the client of `lockstep run` whose command this process is or belongs to. Read once: other threads of the program may change the environment later.
 std::string parent_id() {
     auto const* const text = std::getenv("LOCKSTEP_PARENT");
     std::string_view const id = text != nullptr ? text : "";
@@ -120,7 +120,7 @@ std::string parent_id() {
 
 }  // namespace
 
-registration::registration(hub& home) noexcept : hub_(home), pace_(at_most_every) {}
+registration::registration(hub& home) : hub_(home), parent_(parent_id()), pace_(at_most_every) {}
 
 void registration::begin_now() noexcept {
     if (!begun_.exchange(true) && hub_.is_monitored()) hub_.reactor().hand_in(*this);
@@ -250,7 +250,7 @@ std::vector<std::string> registration::describe() const {
             "waiting", fmt::format("{}", waits.total()),
             "holds", held.text,
             "waits", waiting.text,
-            "parent", parent_id(),
+            "parent", parent_,
             "holds_left_out", fmt::format("{}", held.left_out),
             "waits_left_out", fmt::format("{}", waiting.left_out)};
 }

@@ -42,7 +42,7 @@ class hub;
 
 class registration final : redis::arrival {
 public:
-    explicit registration(hub& home) noexcept;
+    explicit registration(hub& home);
 
     /// There is something to tell: soon, and from then on until the client closes. From any thread.
     void begin() noexcept {
@@ -76,6 +76,7 @@ private:
     std::vector<std::string> keys() const;
 
     hub& hub_;
+    std::string const parent_;
     std::atomic<bool> begun_{false};
     bool said_ = false;
     bool is_watched_ = false;

@@ -56,7 +56,8 @@ public:
     std::size_t unsent() const noexcept { return out_.size() - out_sent_; }
 
     std::string_view unread() const noexcept { return in_.unread(); }
-    void consume(std::size_t bytes) { in_.consume(bytes); }
+    void consume(std::size_t bytes) noexcept { in_.consume(bytes); }
+    void release(std::size_t bytes) { in_.release(bytes); }
     /// Keeps the bytes that are unread now where they are; null where they are few.
     std::shared_ptr<void const> owner_of_unread() const noexcept { return in_.owner(); }
     /// At least this much is missing: makes the next read large enough, up to a limit.

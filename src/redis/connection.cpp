@@ -253,13 +253,19 @@ void connection::received() noexcept {
         if (status == resp::status::ready) {
             auto const size = parser_.consumed();
             auto const before = home_->arrivals();
+            bool is_kept = false;
             if (size < resp::input::large) {
                 handle(parser_.message());
             } else {
                 resp::shared_message const sharing{stream->unread().substr(0, size), stream->owner_of_unread()};
                 handle(parser_.message());
+                is_kept = sharing.is_kept();
             }
-            stream->consume(size);
+            if (is_kept) {
+                stream->release(size);
+            } else {
+                stream->consume(size);
+            }
             if (++handled % share == 0 || home_->arrivals() - before >= many) home_->settle();
         } else if (status == resp::status::need_more) {
             stream->expect(parser_.bytes_missing());

@@ -42,11 +42,13 @@ public:
     }
     void commit(std::size_t bytes) noexcept { end_ += bytes; }
     /// The first of what is unread.
-    void consume(std::size_t bytes) {
+    void consume(std::size_t bytes) noexcept { begin_ += bytes; }
+    /// The same, of what another thread may be reading from now on: an owner of it was given to a reply.
+    void release(std::size_t bytes) {
         begin_ += bytes;
-        if (pages_ != nullptr && pages_.use_count() != 1) leave_pages();
+        if (pages_ != nullptr) leave_pages();
     }
-    /// Keeps the bytes that are there now where they are; null where they are few.
+    /// Keeps the bytes that are there now where they are, if they are released; null where they are few.
     std::shared_ptr<void const> owner() const noexcept { return pages_; }
 
 private:

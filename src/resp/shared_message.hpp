@@ -21,8 +21,11 @@ public:
     /// What keeps these `size` bytes of texts, which count from `base`; null: they are to be copied. A small part of a message is not worth that all of it is kept.
     static std::shared_ptr<void const> owner_of(char const* base, std::size_t size) noexcept {
         auto const* const now = current_;
-        return now != nullptr && base == now->bytes_.data() && size >= now->bytes_.size() / 2 ? now->owner_ : nullptr;
+        if (now == nullptr || base != now->bytes_.data() || size < now->bytes_.size() / 2) return nullptr;
+        now->is_kept_ = true;
+        return now->owner_;
     }
+    bool is_kept() const noexcept { return is_kept_; }
 
 private:
     static inline thread_local shared_message const* current_ = nullptr;
@@ -30,6 +33,7 @@ private:
     std::string_view bytes_;
     std::shared_ptr<void const> owner_;
     shared_message const* outer_;
+    mutable bool is_kept_ = false;
 };
 
 }  // namespace lockstep::resp

@@ -10,10 +10,8 @@ for i = 2, #ARGV do fields[i - 1] = ARGV[i] end
 local function read(key)
     for _, field in ipairs(fields) do
         local size = redis.pcall('HSTRLEN', key, field)
-        if type(size) ~= 'number' then
-            -- A user with the rights of an older version may not ask for the size.
-            if string.find(size.err, 'WRONGTYPE ', 1, true) then return size.err end
-        elseif size > largest then
+        if type(size) ~= 'number' then return size.err end
+        if size > largest then
             return 'its field ' .. field .. ' has ' .. size .. ' bytes, more than the ' .. largest .. ' of a client'
         end
     end

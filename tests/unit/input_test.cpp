@@ -67,7 +67,7 @@ TEST(input, leaves_the_bytes_to_whoever_keeps_them) {
     put(in, message + "next", mib);
     auto const kept = in.owner();
     auto const* const at = in.unread().data();
-    in.consume(message.size());
+    in.release(message.size());
     EXPECT_EQ(in.unread(), "next");
     EXPECT_TRUE(in.unread().data() < at || in.unread().data() >= at + message.size());
     put(in, std::string(5 * mib, 'n'), mib);
@@ -92,7 +92,9 @@ struct shared {
     void handle(F work) {
         shared_message const sharing{in.unread().substr(0, parser.consumed()), in.owner()};
         work(parser.message());
+        was_kept = sharing.is_kept();
     }
+    bool was_kept = false;
     input in;
     resp::parser parser;
 };
@@ -108,6 +110,7 @@ TEST(shared_message, is_kept_by_a_reply_and_not_copied) {
             made.emplace(message);
             EXPECT_EQ(made->text().data(), message.text().data());
         });
+        EXPECT_TRUE(from.was_kept);
     }
     EXPECT_TRUE(made->text() == text) << "it outlives where it arrived";
     auto const copy = *made;

@@ -131,6 +131,8 @@ TEST_F(cli_secrets, a_command_without_the_url_is_refused_and_uses_no_other_serve
     auto const command = program_path("lockstep") + " run nightly -- echo ran 2>&1; echo code $?";
     auto const result = result_of(command, {"--redis", server.url()}, {{"REDIS_URL", server.url()}, {"LOCKSTEP_EMBEDDED_DIR", home.file("run")}});
     EXPECT_THAT(result, AllOf(HasSubstr("LOCKSTEP_URL is none:"), HasSubstr("--pass-url"), HasSubstr("code 64"), Not(HasSubstr("ran"))));
+    auto const started = result_of(program_path("lockstep") + " server start 2>&1; echo code $?", {"--redis", server.url()}, {{"LOCKSTEP_EMBEDDED_DIR", home.file("run")}});
+    EXPECT_THAT(started, AllOf(HasSubstr("LOCKSTEP_URL is none:"), HasSubstr("code 64")));
     EXPECT_FALSE(std::filesystem::exists(home.file("run")));
     auto const passed = result_of("unset REDIS_URL; " + command, {"--redis", server.url(), "--pass-url"}, {{"LOCKSTEP_URL", ""}});
     EXPECT_EQ(passed, "ran\ncode 0");

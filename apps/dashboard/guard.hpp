@@ -29,6 +29,7 @@ struct guard_options {
     bool allow_actions = false;
     bool any_address = false;  // it listens on all of the machine's: an address as Host is one of them
     bool tls = false;
+    login_delays delays{};
 };
 
 class guard {
@@ -36,7 +37,7 @@ public:
     using clock = std::chrono::steady_clock;
     static constexpr std::chrono::hours session_length{12};
 
-    explicit guard(guard_options options) : options_(std::move(options)) {}
+    explicit guard(guard_options options) : options_(std::move(options)), throttle_(options_.delays) {}
 
     // How long to wait before a request is looked at: those that present a token, where wrong ones came before.
     [[nodiscard]] std::chrono::milliseconds delay(request const& asked, clock::time_point now) const;

@@ -89,7 +89,8 @@ struct server::parts {
                                    .hosts = {"localhost", "127.0.0.1", "[::1]", shown(endpoint.address())},
                                    .allow_actions = options.allow_actions,
                                    .any_address = endpoint.address().is_unspecified(),
-                                   .tls = tls != nullptr};
+                                   .tls = tls != nullptr,
+                                   .delays = options.delays};
         for (auto const& host : options.allowed_hosts) gate_options.hosts.push_back(host_of(host));
         gate = std::make_unique<guard>(std::move(gate_options));
         news = std::make_shared<feed>(io, workers, from);

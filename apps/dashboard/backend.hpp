@@ -42,7 +42,7 @@ public:
 };
 
 // What a client's server has.
-class monitor_backend final : public backend {
+class monitor_backend : public backend {
 public:
     explicit monitor_backend(client& by) : client_(by), monitor_(by), jobs_(by) {}
 

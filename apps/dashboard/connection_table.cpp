@@ -33,7 +33,9 @@ connection_table::entries::iterator connection_table::victim_for(std::string con
 }
 
 // Of those of a network that do the same, when they are too many; else the end.
-connection_table::entries::iterator connection_table::victim_among(std::string const& network, activity now, std::size_t limit) {
+connection_table::entries::iterator connection_table::victim_among(std::string const& network, activity now) {
+    if (now != activity::delayed && now != activity::streaming) return entries_.end();
+    auto const limit = now == activity::delayed ? limits_.delayed_per_network : limits_.streams_per_network;
     std::size_t count = 0;
     auto victim = entries_.end();
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
@@ -76,9 +78,14 @@ void connection_table::set_state(id connection, activity now, bool trusted) {
         entry.now = now;
         entry.trusted = trusted;
         entry.rank = now == activity::delayed ? draw_lot() : ++changes_;
-        if (now == activity::delayed) dropped = take_out(victim_among(entry.network, now, limits_.delayed_per_network));
+        dropped = take_out(victim_among(entry.network, now));
     }
     if (dropped) dropped();
+}
+
+void connection_table::set_drop(id connection, std::function<void()> drop) {
+    std::lock_guard const lock{mutex_};
+    if (auto const found = entries_.find(connection); found != entries_.end()) found->second.drop = std::move(drop);
 }
 
 void connection_table::remove(id connection) noexcept {

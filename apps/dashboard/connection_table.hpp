@@ -17,12 +17,14 @@ enum class activity : std::uint8_t {
     idle,       // silent, or in the middle of a request
     answering,  // its request is worked on, or the answer is on its way
     delayed,    // its request presents a token, and waits as login_throttle.hpp wants
+    streaming,  // a page that follows
 };
 
 struct connection_limits {
     std::size_t total = 256;
     std::size_t untrusted_per_network = 16;  // that have not logged in
     std::size_t delayed_per_network = 4;     // of these
+    std::size_t streams_per_network = 16;    // of these, too
 };
 
 class connection_table {
@@ -37,8 +39,10 @@ public:
     [[nodiscard]] std::optional<id> admit(std::string network, std::function<void()> drop);
     // Trusted: its last request was of somebody who has logged in. Where this makes too many delayed ones of a network, one of them is dropped. Each
     // draws a lot, and the lowest goes: whoever comes often is as likely to be dropped each time as whoever comes once, and to be first or last does
-    // not help. It may be this one.
+    // not help. It may be this one. Of too many streams the oldest goes.
     void set_state(id connection, activity now, bool trusted);
+    // What drops it from now on.
+    void set_drop(id connection, std::function<void()> drop);
     void remove(id connection) noexcept;
     [[nodiscard]] std::size_t size() const;
 
@@ -53,7 +57,7 @@ private:
     using entries = std::map<id, entry>;
 
     [[nodiscard]] entries::iterator victim_for(std::string const& network);
-    [[nodiscard]] entries::iterator victim_among(std::string const& network, activity now, std::size_t limit);
+    [[nodiscard]] entries::iterator victim_among(std::string const& network, activity now);
     [[nodiscard]] std::function<void()> take_out(entries::iterator victim);
 
     connection_limits limits_;

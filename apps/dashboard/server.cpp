@@ -17,6 +17,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <future>
 #include <thread>
@@ -72,6 +73,15 @@ std::string this_user() {
     return (known ? std::string{found->pw_name} : std::to_string(::geteuid())) + '@' + (named ? host.data() : "");
 }
 
+// Where no token is wanted nobody is told from others but by the network, and one has half of all places at most.
+connection_limits limits_of(server_options const& options) {
+    connection_limits limits{.total = options.max_connections,
+                             .untrusted_per_network = options.max_untrusted_per_network,
+                             .streams_per_network = std::max<std::size_t>(options.max_streams / 2, 1)};
+    if (options.token.empty()) limits.untrusted_per_network = std::max<std::size_t>(options.max_connections / 2, 1);
+    return limits;
+}
+
 std::string shown(asio::ip::address const& address) {
     return address.is_v6() ? '[' + address.to_string() + ']' : address.to_string();
 }
@@ -81,7 +91,7 @@ std::string shown(asio::ip::address const& address) {
 struct server::parts {
     parts(backend& from, server_options given)
         : options(std::move(given)), endpoint(address_of(options)), tls(make_tls_context(options.certificate_file, options.key_file)),
-          connections({.total = options.max_connections, .untrusted_per_network = options.max_untrusted_per_network}), acceptor(io), again(io) {
+          connections(limits_of(options)), acceptor(io), again(io) {
         check_tokens(options);
         listen();
         guard_options gate_options{.token = options.token,

@@ -165,10 +165,8 @@ private:
     }
 
     void answer(request const& asked) {
-        auto const known = parts_->routes.knows(asked);
-        trusted_ = known;
+        trusted_ = parts_->routes.wants_token() && parts_->routes.knows(asked);  // where nobody logs in, nobody is
         set_state(activity::answering);
-        trusted_ = known && parts_->routes.wants_token();  // where nobody logs in, only what is under way counts
         if (asked.path == "/api/stream") return begin_stream(asked);
         parts_->routes.handle(asked, [self = shared_from_this()](response made) {
             asio::post(self->stream_->get_executor(),
@@ -209,11 +207,15 @@ private:
             std::string{always} + "\r\n";
         auto seen = asked.last_event.empty() ? in_query(asked.query, "seen").value_or("") : asked.last_event;
         // The stream takes this connection's place in the table.
-        start_stream(std::move(stream_), parts_->news, std::move(head), std::move(seen), parts_->options.write_timeout,
-                     [parts = parts_, asked] { return !parts->routes.check_stream(asked); },
-                     [parts = parts_, admitted = std::exchange(admitted_, std::nullopt)] {
-                         if (admitted) parts->connections.remove(*admitted);
-                     });
+        auto const admitted = std::exchange(admitted_, std::nullopt);
+        auto drop = start_stream(std::move(stream_), parts_->news, std::move(head), std::move(seen), parts_->options.write_timeout,
+                                 [parts = parts_, asked] { return !parts->routes.check_stream(asked); },
+                                 [parts = parts_, admitted] {
+                                     if (admitted) parts->connections.remove(*admitted);
+                                 });
+        if (!admitted) return;
+        parts_->connections.set_drop(*admitted, std::move(drop));
+        parts_->connections.set_state(*admitted, activity::streaming, trusted_);
     }
 
     void refuse(unsigned status, std::string_view why) {

@@ -68,6 +68,22 @@ TEST_F(dashboard_connections, that_wait_as_the_throttle_wants_are_few_and_each_m
     EXPECT_THAT(times, testing::UnorderedElementsAre(testing::Key("first"), testing::Key("second"), testing::Key("third"), testing::Key("fourth"), testing::Key("last")));
 }
 
+TEST_F(dashboard_connections, that_are_streams_make_room_for_each_other_the_oldest_first) {
+    connection_table many{{.total = 64, .untrusted_per_network = 16, .streams_per_network = 2}};
+    std::vector<std::string> ended;
+    auto const follow = [&](std::string const& network, std::string const& name, bool trusted) {
+        auto const id = many.admit(network, [] { ADD_FAILURE() << "it is a stream now"; }).value();
+        many.set_drop(id, [&ended, name] { ended.push_back(name); });
+        many.set_state(id, activity::streaming, trusted);
+    };
+    for (auto const* name : {"first", "second"}) follow("a", name, false);
+    for (int i = 0; i < 5; ++i) follow("a", "trusted", true);
+    follow("b", "of another network", false);
+    EXPECT_THAT(ended, IsEmpty());
+    follow("a", "third", false);
+    EXPECT_THAT(ended, ElementsAre("first"));
+}
+
 TEST_F(dashboard_connections, of_those_who_have_logged_in_stay) {
     for (int i = 0; i < 3; ++i) table.set_state(admit("a", "trusted").value(), activity::idle, true);
     (void)admit("a", "stranger");

@@ -82,7 +82,7 @@ void router::get(request const& asked, answer const& reply) {
     later(reply, [this, path = asked.path, name = name.value_or("")] { return data(path, name); });
 }
 
-// Anybody may ask, so all that ask at one time share one look: they can't keep the workers from those who are known.
+// Anybody may ask, so all that ask at one time share one look.
 void router::probe(answer const& reply) {
     std::unique_lock lock{probe_mutex_};
     if (probed_ && std::chrono::steady_clock::now() - probed_at_ < probe_lasts) {
@@ -103,12 +103,17 @@ void router::probe(answer const& reply) {
         }
         for (auto const& one : waiting) one(made);
     };
-    later(all, [this] {
-        auto const state = parts_.from.probe();
-        return response{.status = state == health_state::unhealthy ? 503U : 200U,
-                        .type = "text/plain; charset=utf-8",
-                        .body = std::string{to_string(state)} + '\n'};
-    });
+    parts_.look([this, all] { all(health()); });
+}
+
+// Whoever asks may be a stranger: one word, whatever the reason is.
+response router::health() {
+    auto state = health_state::unhealthy;
+    try {
+        state = parts_.from.probe();
+    } catch (std::exception const&) {  // no server, or one that answers otherwise
+    }
+    return {.status = state == health_state::unhealthy ? 503U : 200U, .type = "text/plain; charset=utf-8", .body = std::string{to_string(state)} + '\n'};
 }
 
 response router::data(std::string const& path, std::string const& name) {

@@ -33,6 +33,7 @@ struct router_parts {
     guard& gate;
     std::string by;
     std::function<void(std::function<void()>)> work;  // runs what may block
+    std::function<void(std::function<void()>)> look;  // the same, for /healthz: it does not wait for what others ask
     std::function<std::string()> samples;             // on the thread of handle()
     std::function<void()> acted;                      // on any
 };
@@ -59,6 +60,7 @@ private:
     void act(request const& asked, answer const& reply);
     [[nodiscard]] response session(request const& asked) const;
     void probe(answer const& reply);
+    [[nodiscard]] response health();
     void later(answer const& reply, std::function<response()> made);
     [[nodiscard]] response data(std::string const& path, std::string const& name);
     [[nodiscard]] response done(std::string const& path, std::string const& body, std::string const& peer);

@@ -109,6 +109,7 @@ struct server::parts {
                          .gate = *gate,
                          .by = options.by.empty() ? this_user() : options.by,
                          .work = [this](std::function<void()> job) { asio::post(workers, std::move(job)); },
+                         .look = [this](std::function<void()> job) { asio::post(prober, std::move(job)); },
                          .samples = [this] { return news->samples(); },
                          .acted = [this] { asio::post(io, [feed = news] { feed->announce_audit(); }); }});
         shared = std::make_shared<session_parts>(session_parts{options, *routes, news, connections, refused, tls});
@@ -162,8 +163,8 @@ struct server::parts {
         watch.get_future().get().reset();
         io.stop();
         thread.join();
-        workers.stop();  // what nobody waits for any more
-        workers.join();
+        for (auto* const pool : {&workers, &prober}) pool->stop();  // what nobody waits for any more
+        for (auto* const pool : {&workers, &prober}) pool->join();
         news->close().reset();  // a watch that a worker began meanwhile
     } catch (std::exception const&) {
         std::terminate();  // a thread that can't be joined
@@ -179,6 +180,7 @@ struct server::parts {
     asio::io_context io{1};
     std::unique_ptr<router> routes;
     asio::thread_pool workers{worker_threads};
+    asio::thread_pool prober{1};  // of /healthz
     std::shared_ptr<feed> news;
     std::shared_ptr<session_parts> shared;
     tcp::acceptor acceptor;

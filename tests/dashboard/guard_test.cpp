@@ -50,7 +50,7 @@ TEST_F(dashboard_guard, knows_whoever_has_logged_in) {
 
 TEST_F(dashboard_guard, does_not_take_a_session_that_is_over_changed_or_of_another_process) {
     auto const mine = session();
-    EXPECT_TRUE(gate.known({.session = mine}, now + guard::session_length - 1s));
+    for (auto used = now; used < now + guard::session_length; used += guard::session_idle - 1s) EXPECT_TRUE(gate.known({.session = mine}, used));
     EXPECT_FALSE(gate.known({.session = mine}, now + guard::session_length));
     auto changed = mine;
     changed.back() = changed.back() == '0' ? '1' : '0';
@@ -72,6 +72,16 @@ TEST_F(dashboard_guard, takes_a_code_once_and_in_time) {
     EXPECT_EQ(gate.redeem_code(another, now + 1min).status, 401U) << "too old";
     EXPECT_FALSE(gate.known({.authorization = "Bearer " + gate.issue_code(now + 1min)}, now)) << "it is no token";
     EXPECT_EQ(gate.redeem_code("", now).status, 401U);
+}
+
+TEST_F(dashboard_guard, ends_a_session_that_is_not_used) {
+    auto const left_alone = session(), used = session();
+    auto const later = now + guard::session_idle - 1s;
+    EXPECT_TRUE(gate.known({.session = used}, later));
+    EXPECT_FALSE(gate.known({.session = left_alone}, now + guard::session_idle));
+    EXPECT_FALSE(gate.known({.session = left_alone}, now + guard::session_idle)) << "to ask for it does not bring it back";
+    EXPECT_TRUE(gate.known({.session = used}, later + guard::session_idle - 1s));
+    EXPECT_FALSE(gate.known({.session = used}, later + 2 * guard::session_idle));
 }
 
 TEST_F(dashboard_guard, forgets_a_session_that_was_logged_out_and_no_other) {

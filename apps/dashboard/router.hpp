@@ -11,6 +11,7 @@
 //   GET  /api/statistics /api/why /api/changes /api/history      ?name=NAME
 //   GET  /api/audit /api/health /api/samples
 //   POST /api/ask /api/release       {"name", "kind", "hold": its id, "reason", "force": true or false}
+//   POST /api/queues/pause /api/queues/resume    {"name", "reason"}: {"done": whether it was not so already}; not of jobs
 //   GET  /api/jobs...  POST /api/jobs/retry /api/jobs/cancel     job_pages.hpp
 //   GET  /api/stream                 is not here: the session hands the socket to stream.hpp
 #pragma once

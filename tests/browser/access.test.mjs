@@ -194,11 +194,18 @@ test('the command prints a link that works, and so does the demo', async () => {
   await dashboard.ended;
 
   const demo = world.run(join(bin, 'lockstep'), ['demo', '--json', '--seconds', '60']);
-  const { what, url } = JSON.parse(await demo.line());
+  const { what, url, token: own } = JSON.parse(await demo.line());
   assert.equal(what, 'dashboard');
   const shown = await context.newPage();
   await shown.goto(url);
   await row(shown, 'ledger').waitFor();
+  const elsewhere = await world.browser.newContext(); // as after the only tab was closed
+  const later = await elsewhere.newPage();
+  await later.goto(new URL(url).origin);
+  await later.fill('.login input', own);
+  await later.keyboard.press('Enter');
+  await row(later, 'ledger').waitFor();
+  await elsewhere.close();
   demo.process.kill('SIGINT');
   await demo.ended;
   await context.close();

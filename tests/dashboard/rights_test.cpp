@@ -1,6 +1,7 @@
 // What a dashboard shows and does as a user with the rights that `lockstep acl --for look` and `--for act` print.
-#include "dashboard/backend.hpp"
+#include "dashboard/server.hpp"
 
+#include "http_client.hpp"
 #include "observe/acl.hpp"
 #include "support/eventually.hpp"
 #include "support/redis_server.hpp"
@@ -82,6 +83,16 @@ TEST_F(dashboard_rights, to_look_suffice_to_show_everything) {
     EXPECT_THROW(shown.jobs().act(dashboard::job_deed::cancel, "shop", *shown.jobs().find("shop", one.id), "tester", ""), server_error);
     EXPECT_TRUE(held.valid());
     EXPECT_EQ(jobs.find(one.id)->state, job_state::waiting);
+}
+
+TEST_F(dashboard_rights, to_write_are_not_needed_by_probes) {
+    redis.must({"ACL", "SETUSER", "viewer", "on", ">secret", "~*", "&*", "+@all", "-@write"});
+    client by{login()};
+    dashboard::monitor_backend shown{by};
+    dashboard::server const page{shown, {.port = 0}};
+    auto const answer = get(page.port(), "/healthz");
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(shown.health().state, health_state::unhealthy) << "as it is where a lock is tried";
 }
 
 TEST_F(dashboard_rights, to_act_suffice_for_every_action_and_are_noted) {

@@ -140,20 +140,22 @@ exit_code serve(context const& all, dashboard_options const& how, std::stop_toke
 }  // namespace
 
 struct hosted_dashboard::parts {
-    parts(std::string const& url, std::chrono::milliseconds link_lifetime) : by({.url = url, .name = "dashboard", .command_timeout = std::chrono::seconds{3}}), link(page->login_link(link_lifetime)) {}
+    explicit parts(std::string const& url) : by({.url = url, .name = "dashboard", .command_timeout = std::chrono::seconds{3}}), link(page->login_link(hosted_dashboard::link_lifetime)) {}
     ~parts() { by.close(); }  // what it waits for ends first: the server may be gone already
 
     client by;
     dashboard::monitor_backend backend{by};
-    std::unique_ptr<dashboard::server> page = start(backend, {.token = dashboard::random_secret()}, true);
+    std::string token = dashboard::random_secret();
+    std::unique_ptr<dashboard::server> page = start(backend, {.token = token}, true);
     std::string link;
 };
 
-hosted_dashboard::hosted_dashboard(std::string const& url, std::chrono::milliseconds link_lifetime) {
-    if (dashboard::missing_page_reason().empty()) parts_ = std::make_unique<parts>(url, link_lifetime);
+hosted_dashboard::hosted_dashboard(std::string const& url) {
+    if (dashboard::missing_page_reason().empty()) parts_ = std::make_unique<parts>(url);
 }
 hosted_dashboard::~hosted_dashboard() = default;
 std::string hosted_dashboard::link() const { return parts_ ? parts_->link : std::string{}; }
+std::string hosted_dashboard::token() const { return parts_ ? parts_->token : std::string{}; }
 std::string hosted_dashboard::missing_reason() { return std::string{dashboard::missing_page_reason()}; }
 
 void require_page(std::string_view missing_reason) {

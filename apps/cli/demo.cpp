@@ -54,11 +54,11 @@ void add_demo(CLI::App& command, context& all) {
                 std::unique_ptr<hosted_dashboard> page;
                 std::chrono::milliseconds const length{static_cast<std::int64_t>(how->seconds * 1'000)};
                 if (!how->no_dashboard) {
-                    on.open_dashboard = [&page, &all, length](std::string const& url) {
-                        page = std::make_unique<hosted_dashboard>(url, length + std::chrono::minutes{1});
+                    on.open_dashboard = [&page, &all](std::string const& url) {
+                        page = std::make_unique<hosted_dashboard>(url);
                         if (page->link().empty())
                             all.note(fmt::format("the dashboard's page is not part of this build: {}", hosted_dashboard::missing_reason()));
-                        return page->link();
+                        return demo::page_access{page->link(), page->token(), hosted_dashboard::link_lifetime};
                     };
                 }
                 if (all.json) on.print_json = [&all](boost::json::object const& line) { all.print_json(line); };

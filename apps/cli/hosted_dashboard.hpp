@@ -13,13 +13,17 @@ namespace lockstep::cli {
 class hosted_dashboard {
 public:
     /// The link can be used for so long.
-    hosted_dashboard(std::string const& url, std::chrono::milliseconds link_lifetime);
+    static constexpr std::chrono::minutes link_lifetime{5};
+
+    explicit hosted_dashboard(std::string const& url);
     ~hosted_dashboard();
     hosted_dashboard(hosted_dashboard const&) = delete;
     hosted_dashboard& operator=(hosted_dashboard const&) = delete;
 
     /// Logs in, once. Empty when there is no page; then missing_reason() says why.
     std::string link() const;
+    /// Logs in always; made for this page.
+    std::string token() const;
     static std::string missing_reason();
 
 private:

@@ -5,11 +5,14 @@
 
 #include <boost/json.hpp>
 
+#include <cstddef>
 #include <exception>
 #include <string>
 #include <string_view>
 
 namespace lockstep::dashboard {
+
+inline constexpr std::size_t most_reason = 300;  // of whoever acts: the rest is left out
 
 // Every text in it as UTF-8, whatever a name holds.
 response as_response(boost::json::value value);

@@ -30,6 +30,8 @@ public:
     virtual std::vector<hold_info> active(std::string_view name) = 0;
     virtual bool ask(hold_info const& which, release_options options) = 0;
     virtual bool release(hold_info const& which, release_options options) = 0;
+    // A queue that is not one of jobs. False: it was so already. Written to the audit first.
+    virtual bool set_queue_paused(std::string const& name, bool paused, std::string const& by, std::string const& reason) = 0;
     virtual health_report health() = 0;
     virtual health_state probe() = 0;  // the same without writing anything
     virtual std::string metrics() = 0;  // Prometheus text
@@ -42,7 +44,7 @@ public:
 };
 
 // What a client's server has.
-class monitor_backend final : public backend {
+class monitor_backend : public backend {
 public:
     explicit monitor_backend(client& by) : client_(by), monitor_(by), jobs_(by) {}
 
@@ -55,6 +57,7 @@ public:
     std::vector<hold_info> active(std::string_view name) override;
     bool ask(hold_info const& which, release_options options) override;
     bool release(hold_info const& which, release_options options) override;
+    bool set_queue_paused(std::string const& name, bool paused, std::string const& by, std::string const& reason) override;
     health_report health() override;
     health_state probe() override;
     std::string metrics() override;

@@ -44,7 +44,9 @@ bool guard::valid_session(std::string_view session, clock::time_point now) const
     if (session.empty()) return false;
     std::lock_guard const lock{mutex_};
     auto const found = sessions_.find(digest(session));
-    return found != sessions_.end() && now < found->second;
+    if (found == sessions_.end() || found->second.over(now)) return false;
+    found->second.used = std::max(found->second.used, now);
+    return true;
 }
 
 bool guard::known(request const& asked, clock::time_point now) const {
@@ -107,9 +109,9 @@ response guard::wrong_token(std::string const& peer, clock::time_point now) cons
 response guard::begin_session(clock::time_point now) const {
     auto const session = random_secret();
     std::lock_guard const lock{mutex_};
-    std::erase_if(sessions_, [&](auto const& one) { return one.second <= now; });
-    if (sessions_.size() >= most_sessions) sessions_.erase(std::ranges::min_element(sessions_, {}, &expiries::value_type::second));
-    sessions_.emplace(digest(session), now + session_length);
+    std::erase_if(sessions_, [&](auto const& one) { return one.second.over(now); });
+    if (sessions_.size() >= most_sessions) sessions_.erase(std::ranges::min_element(sessions_, {}, [](auto const& one) { return one.second.used; }));
+    sessions_.emplace(digest(session), session_times{.begun = now, .used = now});
     return {.body = boost::json::serialize(boost::json::object{{"session", session}})};
 }
 

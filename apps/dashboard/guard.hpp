@@ -6,7 +6,8 @@
 //   any process that can connect: a token, exchanged for a session, or sent as a bearer token;
 //   a client that guesses tokens: compared in constant time, weak ones refused at the start, answers delayed (login_throttle.hpp).
 //
-// Sessions and login codes are in memory, as digests of what was given out: they end with the server, and one that was logged out stays so.
+// Sessions and login codes are in memory, as digests of what was given out: they end with the server, and one that was logged out stays so. Browsers
+// write the id of a session to their disk, so one that is not used ends soon.
 #pragma once
 
 #include "dashboard/http.hpp"
@@ -29,14 +30,16 @@ struct guard_options {
     bool allow_actions = false;
     bool any_address = false;  // it listens on all of the machine's: an address as Host is one of them
     bool tls = false;
+    login_delays delays{};
 };
 
 class guard {
 public:
     using clock = std::chrono::steady_clock;
     static constexpr std::chrono::hours session_length{12};
+    static constexpr std::chrono::minutes session_idle{30};  // without a request or an open stream
 
-    explicit guard(guard_options options) : options_(std::move(options)) {}
+    explicit guard(guard_options options) : options_(std::move(options)), throttle_(options_.delays) {}
 
     // How long to wait before a request is looked at: those that present a token, where wrong ones came before.
     [[nodiscard]] std::chrono::milliseconds delay(request const& asked, clock::time_point now) const;
@@ -66,6 +69,10 @@ public:
 
 private:
     using expiries = std::map<std::string, clock::time_point>;  // by digest
+    struct session_times {
+        clock::time_point begun, used;
+        [[nodiscard]] bool over(clock::time_point now) const { return now >= begun + session_length || now >= used + session_idle; }
+    };
 
     [[nodiscard]] response wrong_token(std::string const& peer, clock::time_point now) const;
     [[nodiscard]] response begin_session(clock::time_point now) const;
@@ -74,7 +81,7 @@ private:
     guard_options options_;
     mutable login_throttle throttle_;
     mutable std::mutex mutex_;
-    mutable expiries sessions_;
+    mutable std::map<std::string, session_times> sessions_;  // by digest
     mutable expiries codes_;
 };
 

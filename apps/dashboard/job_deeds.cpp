@@ -1,32 +1,12 @@
-// What the dashboard does to jobs, and the record of who did it: in the same log, and in the same form, as what monitors do to holds
-// (src/observe/audit.hpp).
+// What the dashboard does to jobs, and the record of who did it.
+#include "dashboard/audited.hpp"
 #include "dashboard/job_desk.hpp"
-
-#include "observe/audit.hpp"
-
-#include <lockstep/error.hpp>
 
 #include <utility>
 
 namespace lockstep::dashboard {
 
 namespace {
-
-using observe::reader;
-
-// The entry is written first; what was done is counted and noted in it.
-template <class Deed>
-auto noted(reader const& to, observe::audit_fields fields, Deed deed) {
-    auto const entry = sync_wait(observe::append_audit(to, std::move(fields)));
-    try {
-        auto const done = deed();
-        sync_wait(observe::append_outcome(to, entry, done != 0 ? "done" : "gone"));
-        return done;
-    } catch (error const&) {
-        sync_wait(observe::append_outcome(to, entry, "unknown"));
-        throw;
-    }
-}
 
 char const* action_of(queue_deed deed) {
     switch (deed) {
@@ -54,11 +34,9 @@ std::int64_t done_to(job_client& of, queue_deed deed, std::string const& type, j
 }  // namespace
 
 std::int64_t job_desk::act(queue_deed deed, queue_filter const& which, job_state state, std::string const& by, std::string const& reason) {
-    reader const to{detail::core_access::of(client_)};
     observe::audit_fields fields{{"action", action_of(deed)}, {"name", which.name}, {"kind", "jobs"}, {"hold", which.type}, {"fence", "0"}, {"owner", ""}, {"by", by}};
-    if (!reason.empty()) fields.emplace_back("reason", reason);
     job_client of{client_, which.name};
-    auto const done = noted(to, std::move(fields), [&] { return done_to(of, deed, which.type, state); });
+    auto const done = audited(client_, std::move(fields), reason, [&] { return done_to(of, deed, which.type, state); });
     std::lock_guard const lock{mutex_};
     last_.reset();  // as below
     return done;
@@ -66,12 +44,10 @@ std::int64_t job_desk::act(queue_deed deed, queue_filter const& which, job_state
 
 bool job_desk::act(job_deed deed, std::string const& name, job_info const& which, std::string const& by, std::string const& reason) {
     bool const is_retry = deed == job_deed::retry;
-    reader const to{detail::core_access::of(client_)};
     observe::audit_fields fields{{"action", is_retry ? "retry-job" : "cancel-job"}, {"name", name}, {"kind", "job"}, {"hold", which.id}, {"fence", "0"},
                                  {"owner", which.worker}, {"by", by}};
-    if (!reason.empty()) fields.emplace_back("reason", reason);
     job_client of{client_, name};
-    bool const is_done = noted(to, std::move(fields), [&] { return is_retry ? of.requeue(which.id) : of.cancel(which.id); });
+    bool const is_done = audited(client_, std::move(fields), reason, [&] { return is_retry ? of.requeue(which.id) : of.cancel(which.id); });
     std::lock_guard const lock{mutex_};
     last_.reset();  // who did it wants to see it, and one that is being made may have missed it
     return is_done;

@@ -25,7 +25,6 @@ constexpr std::size_t most_drawn = 200;
 constexpr std::size_t most_crons = 500;
 constexpr std::size_t line_bytes = 240;    // of a payload in a list
 constexpr std::size_t text_bytes = 8'192;  // and alone
-constexpr std::size_t most_reason = 300;
 
 struct named_deed {
     std::string_view path;

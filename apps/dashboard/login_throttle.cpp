@@ -10,12 +10,12 @@ namespace {
 constexpr double most_failures = 11;  // the longest delay is reached; more would only take longer to be forgotten
 constexpr std::size_t most_networks = 4'096;
 
-std::chrono::milliseconds backoff(double excess, std::chrono::milliseconds longest) {
-    if (excess < 1) return std::chrono::milliseconds{0};
-    return std::min(longest, login_throttle::first_delay * (1 << std::min(static_cast<int>(excess) - 1, 10)));
-}
-
 }  // namespace
+
+std::chrono::milliseconds login_throttle::backoff(double excess, std::chrono::milliseconds longest) const {
+    if (excess < 1) return std::chrono::milliseconds{0};
+    return std::min(longest, delays_.first * (1 << std::min(static_cast<int>(excess) - 1, 10)));
+}
 
 void login_throttle::forget(clock::time_point now) {
     for (auto& [network, entry] : failures_) {
@@ -34,7 +34,7 @@ std::chrono::milliseconds login_throttle::delay(std::string const& network, cloc
     auto const own = failures_.find(network);
     // Half a failure of tolerance: what was counted has been fading since.
     auto const excess = own == failures_.end() ? 0 : own->second.count - free_failures + 0.5;
-    return std::max(backoff(excess, longest_delay), backoff((shared - free_shared_failures) / free_failures, longest_shared_delay));
+    return std::max(backoff(excess, delays_.longest), backoff((shared - free_shared_failures) / free_failures, delays_.longest_shared));
 }
 
 void login_throttle::note_failure(std::string const& network, clock::time_point now) {

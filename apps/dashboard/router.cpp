@@ -20,6 +20,8 @@ using apps::as_json;
 constexpr std::size_t most_history = 2'000;
 constexpr std::size_t most_audit = 200;
 constexpr std::chrono::seconds probe_lasts{1};
+constexpr std::string_view pause_queue = "/api/queues/pause";
+constexpr std::string_view resume_queue = "/api/queues/resume";
 
 response of_asset(asset const& found, request const& asked) {
     response made{.type = std::string{found.type}, .asset = found.content};
@@ -82,7 +84,7 @@ void router::get(request const& asked, answer const& reply) {
     later(reply, [this, path = asked.path, name = name.value_or("")] { return data(path, name); });
 }
 
-// Anybody may ask, so all that ask at one time share one look: they can't keep the workers from those who are known.
+// Anybody may ask, so all that ask at one time share one look.
 void router::probe(answer const& reply) {
     std::unique_lock lock{probe_mutex_};
     if (probed_ && std::chrono::steady_clock::now() - probed_at_ < probe_lasts) {
@@ -103,12 +105,17 @@ void router::probe(answer const& reply) {
         }
         for (auto const& one : waiting) one(made);
     };
-    later(all, [this] {
-        auto const state = parts_.from.probe();
-        return response{.status = state == health_state::unhealthy ? 503U : 200U,
-                        .type = "text/plain; charset=utf-8",
-                        .body = std::string{to_string(state)} + '\n'};
-    });
+    parts_.look([this, all] { all(health()); });
+}
+
+// Whoever asks may be a stranger: one word, whatever the reason is.
+response router::health() {
+    auto state = health_state::unhealthy;
+    try {
+        state = parts_.from.probe();
+    } catch (std::exception const&) {  // no server, or one that answers otherwise
+    }
+    return {.status = state == health_state::unhealthy ? 503U : 200U, .type = "text/plain; charset=utf-8", .body = std::string{to_string(state)} + '\n'};
 }
 
 response router::data(std::string const& path, std::string const& name) {
@@ -138,7 +145,8 @@ response router::session(request const& asked) const {
 }
 
 void router::post(request const& asked, answer const& reply) {
-    bool const action = asked.path == "/api/ask" || asked.path == "/api/release" || is_job_deed(asked.path);
+    constexpr std::string_view actions[] = {"/api/ask", "/api/release", pause_queue, resume_queue};
+    bool const action = is_job_deed(asked.path) || std::ranges::find(actions, asked.path) != std::end(actions);
     bool const login = asked.path == "/api/login" || asked.path == "/api/login/code";
     if (!action && !login && asked.path != "/api/logout") return reply(refusal(404, "nothing can be posted there"));
     if (action) return act(asked, reply);
@@ -169,11 +177,19 @@ response router::done(std::string const& path, std::string const& body, std::str
         parts_.acted();
         return made;
     }
+    bool const of_queue = path == pause_queue || path == resume_queue;
     boost::system::error_code failure;
     auto const parsed = json::parse(body, failure);
-    if (failure || !parsed.is_object()) return refusal(400, R"(send {"name", "kind", "hold"})");
+    if (failure || !parsed.is_object()) return refusal(400, of_queue ? R"(send {"name"})" : R"(send {"name", "kind", "hold"})");
     auto const& order = parsed.get_object();
     auto const name = name_in(order);
+    auto const reason = member(order, "reason").substr(0, most_reason);
+    if (of_queue) {
+        if (name.empty()) return refusal(400, "name must say which queue is meant");
+        bool const changed = parts_.from.set_queue_paused(name, path == pause_queue, by, reason);
+        parts_.acted();
+        return {.body = json::serialize(json::object{{"done", changed}})};
+    }
     auto const kind = member(order, "kind");
     auto const hold = member(order, "hold");
     if (name.empty() || kind.empty() || hold.empty())
@@ -183,7 +199,6 @@ response router::done(std::string const& path, std::string const& body, std::str
     auto const found =
         std::ranges::find_if(all, [&](hold_info const& one) { return one.kind == kind && readable(one.id) == hold; });
     if (found == all.end()) return refusal(409, "that hold is over already; whoever has it now was left alone");
-    auto const reason = member(order, "reason").substr(0, 300);
     auto const* const force = order.if_contains("force");
     release_options const options{
         .force = force != nullptr && force->is_bool() && force->get_bool(), .by = by, .reason = reason};

@@ -11,6 +11,7 @@
 //   GET  /api/statistics /api/why /api/changes /api/history      ?name=NAME
 //   GET  /api/audit /api/health /api/samples
 //   POST /api/ask /api/release       {"name", "kind", "hold": its id, "reason", "force": true or false}
+//   POST /api/queues/pause /api/queues/resume    {"name", "reason"}: {"done": whether it was not so already}; not of jobs
 //   GET  /api/jobs...  POST /api/jobs/retry /api/jobs/cancel     job_pages.hpp
 //   GET  /api/stream                 is not here: the session hands the socket to stream.hpp
 #pragma once
@@ -33,6 +34,7 @@ struct router_parts {
     guard& gate;
     std::string by;
     std::function<void(std::function<void()>)> work;  // runs what may block
+    std::function<void(std::function<void()>)> look;  // the same, for /healthz: it does not wait for what others ask
     std::function<std::string()> samples;             // on the thread of handle()
     std::function<void()> acted;                      // on any
 };
@@ -59,6 +61,7 @@ private:
     void act(request const& asked, answer const& reply);
     [[nodiscard]] response session(request const& asked) const;
     void probe(answer const& reply);
+    [[nodiscard]] response health();
     void later(answer const& reply, std::function<response()> made);
     [[nodiscard]] response data(std::string const& path, std::string const& name);
     [[nodiscard]] response done(std::string const& path, std::string const& body, std::string const& peer);

@@ -17,6 +17,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <future>
 #include <thread>
@@ -72,6 +73,15 @@ std::string this_user() {
     return (known ? std::string{found->pw_name} : std::to_string(::geteuid())) + '@' + (named ? host.data() : "");
 }
 
+// Where no token is wanted nobody is told from others but by the network, and one has half of all places at most.
+connection_limits limits_of(server_options const& options) {
+    connection_limits limits{.total = options.max_connections,
+                             .untrusted_per_network = options.max_untrusted_per_network,
+                             .streams_per_network = std::max<std::size_t>(options.max_streams / 2, 1)};
+    if (options.token.empty()) limits.untrusted_per_network = std::max<std::size_t>(options.max_connections / 2, 1);
+    return limits;
+}
+
 std::string shown(asio::ip::address const& address) {
     return address.is_v6() ? '[' + address.to_string() + ']' : address.to_string();
 }
@@ -81,7 +91,7 @@ std::string shown(asio::ip::address const& address) {
 struct server::parts {
     parts(backend& from, server_options given)
         : options(std::move(given)), endpoint(address_of(options)), tls(make_tls_context(options.certificate_file, options.key_file)),
-          connections({.total = options.max_connections, .untrusted_per_network = options.max_untrusted_per_network}), acceptor(io), again(io) {
+          connections(limits_of(options)), acceptor(io), again(io) {
         check_tokens(options);
         listen();
         guard_options gate_options{.token = options.token,
@@ -89,7 +99,8 @@ struct server::parts {
                                    .hosts = {"localhost", "127.0.0.1", "[::1]", shown(endpoint.address())},
                                    .allow_actions = options.allow_actions,
                                    .any_address = endpoint.address().is_unspecified(),
-                                   .tls = tls != nullptr};
+                                   .tls = tls != nullptr,
+                                   .delays = options.delays};
         for (auto const& host : options.allowed_hosts) gate_options.hosts.push_back(host_of(host));
         gate = std::make_unique<guard>(std::move(gate_options));
         news = std::make_shared<feed>(io, workers, from);
@@ -98,6 +109,7 @@ struct server::parts {
                          .gate = *gate,
                          .by = options.by.empty() ? this_user() : options.by,
                          .work = [this](std::function<void()> job) { asio::post(workers, std::move(job)); },
+                         .look = [this](std::function<void()> job) { asio::post(prober, std::move(job)); },
                          .samples = [this] { return news->samples(); },
                          .acted = [this] { asio::post(io, [feed = news] { feed->announce_audit(); }); }});
         shared = std::make_shared<session_parts>(session_parts{options, *routes, news, connections, refused, tls});
@@ -151,8 +163,8 @@ struct server::parts {
         watch.get_future().get().reset();
         io.stop();
         thread.join();
-        workers.stop();  // what nobody waits for any more
-        workers.join();
+        for (auto* const pool : {&workers, &prober}) pool->stop();  // what nobody waits for any more
+        for (auto* const pool : {&workers, &prober}) pool->join();
         news->close().reset();  // a watch that a worker began meanwhile
     } catch (std::exception const&) {
         std::terminate();  // a thread that can't be joined
@@ -168,6 +180,7 @@ struct server::parts {
     asio::io_context io{1};
     std::unique_ptr<router> routes;
     asio::thread_pool workers{worker_threads};
+    asio::thread_pool prober{1};  // of /healthz
     std::shared_ptr<feed> news;
     std::shared_ptr<session_parts> shared;
     tcp::acceptor acceptor;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "dashboard/backend.hpp"
+#include "dashboard/login_throttle.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -38,6 +39,7 @@ struct server_options {
     std::chrono::milliseconds first_byte_timeout{2'000};  // of a new connection
     std::chrono::milliseconds request_timeout{10'000};  // for a whole request to arrive
     std::chrono::milliseconds write_timeout{15'000};    // for a peer to take what it is sent
+    login_delays delays{};                              // after wrong tokens
 };
 
 class server {

@@ -90,9 +90,8 @@ public:
             if (auto const self = weak.lock()) self->drop();
         });
         if (!admitted_) {
-            refused_ = true;
-            if (++parts_->refused > most_refused || stream_->encrypted()) return;  // closed without a word
-            return refuse(503, "too many connections");
+            if (!stream_->encrypted() && may_refuse()) refuse(503, "too many connections");
+            return;
         }
         // A client connects because it has something to send.
         timer_.expires_after(parts_->options.first_byte_timeout);
@@ -116,11 +115,19 @@ private:
     void drop() {
         error_code ignored;
         timer_.cancel();
+        if (std::exchange(delayed_, false) && may_refuse())
+            return refuse(429, "too many requests with a token from your address wait already, after wrong ones; try again");
         if (stream_) stream_->socket().close(ignored);
     }
 
-    void set_state(bool idle) {
-        if (admitted_) parts_->connections.set_state(*admitted_, idle, trusted_);
+    // Whether one that has no place may be told so, or is closed without a word.
+    bool may_refuse() {
+        if (!std::exchange(refused_, true)) ++parts_->refused;
+        return parts_->refused <= most_refused;
+    }
+
+    void set_state(activity now) {
+        if (admitted_) parts_->connections.set_state(*admitted_, now, trusted_);
     }
 
     void read() {
@@ -148,17 +155,18 @@ private:
         keep_alive_ = parser_->get().keep_alive();
         auto const delay = parts_->routes.delay(asked);
         if (delay.count() == 0) return answer(asked);
+        delayed_ = true;
+        set_state(activity::delayed);
+        if (!delayed_) return;  // dropped at once
         timer_.expires_after(delay);
         timer_.async_wait([self = shared_from_this(), asked = std::move(asked)](error_code const& stopped) {
-            if (!stopped) self->answer(asked);
+            if (!stopped && std::exchange(self->delayed_, false)) self->answer(asked);
         });
     }
 
     void answer(request const& asked) {
-        auto const known = parts_->routes.knows(asked);
-        trusted_ = known;
-        set_state(false);
-        trusted_ = known && parts_->routes.wants_token();  // where nobody logs in, only what is under way counts
+        trusted_ = parts_->routes.wants_token() && parts_->routes.knows(asked);  // where nobody logs in, nobody is
+        set_state(activity::answering);
         if (asked.path == "/api/stream") return begin_stream(asked);
         parts_->routes.handle(asked, [self = shared_from_this()](response made) {
             asio::post(self->stream_->get_executor(),
@@ -199,11 +207,15 @@ private:
             std::string{always} + "\r\n";
         auto seen = asked.last_event.empty() ? in_query(asked.query, "seen").value_or("") : asked.last_event;
         // The stream takes this connection's place in the table.
-        start_stream(std::move(stream_), parts_->news, std::move(head), std::move(seen), parts_->options.write_timeout,
-                     [parts = parts_, asked] { return !parts->routes.check_stream(asked); },
-                     [parts = parts_, admitted = std::exchange(admitted_, std::nullopt)] {
-                         if (admitted) parts->connections.remove(*admitted);
-                     });
+        auto const admitted = std::exchange(admitted_, std::nullopt);
+        auto drop = start_stream(std::move(stream_), parts_->news, std::move(head), std::move(seen), parts_->options.write_timeout,
+                                 [parts = parts_, asked] { return !parts->routes.check_stream(asked); },
+                                 [parts = parts_, admitted] {
+                                     if (admitted) parts->connections.remove(*admitted);
+                                 });
+        if (!admitted) return;
+        parts_->connections.set_drop(*admitted, std::move(drop));
+        parts_->connections.set_state(*admitted, activity::streaming, trusted_);
     }
 
     void refuse(unsigned status, std::string_view why) {
@@ -222,7 +234,7 @@ private:
             head_only_ || sent_.status == 304 ? asio::const_buffer{} : asio::buffer(body.data(), body.size())};
         stream_->tcp().expires_after(parts_->options.write_timeout);
         asio::async_write(*stream_, parts, [self = shared_from_this()](error_code const& failure, std::size_t) {
-            self->set_state(true);
+            self->set_state(activity::idle);
             if (failure || !self->keep_alive_) return self->close();
             self->read();
         });
@@ -256,6 +268,7 @@ private:
     asio::steady_timer timer_;
     std::optional<connection_table::id> admitted_;
     bool refused_ = false;
+    bool delayed_ = false;
     bool spoken_ = false;
     bool trusted_ = false;
     boost::beast::flat_buffer buffer_{64 * 1024};

@@ -144,11 +144,13 @@ private:
 
 }  // namespace
 
-void start_stream(std::unique_ptr<connection> socket, std::shared_ptr<feed> from, std::string head, std::string seen,
-                  std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended) {
-    std::make_shared<stream>(std::move(socket), std::move(from), std::move(seen), write_timeout, std::move(allowed),
-                             std::move(ended))
-        ->start(std::move(head));
+std::function<void()> start_stream(std::unique_ptr<connection> socket, std::shared_ptr<feed> from, std::string head, std::string seen,
+                                   std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended) {
+    auto const started = std::make_shared<stream>(std::move(socket), std::move(from), std::move(seen), write_timeout, std::move(allowed), std::move(ended));
+    started->start(std::move(head));
+    return [weak = std::weak_ptr{started}] {
+        if (auto const page = weak.lock()) page->closed();
+    };
 }
 
 }  // namespace lockstep::dashboard

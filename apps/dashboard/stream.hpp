@@ -16,8 +16,8 @@
 namespace lockstep::dashboard {
 
 // `head` is the response's; `seen` what the page had before (Last-Event-ID). `allowed` is asked now and then:
-// a session may end before its pages do. `ended` is called once.
-void start_stream(std::unique_ptr<connection> socket, std::shared_ptr<feed> from, std::string head, std::string seen,
-                  std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended);
+// a session may end before its pages do. `ended` is called once. What it returns ends it, on the I/O thread.
+[[nodiscard]] std::function<void()> start_stream(std::unique_ptr<connection> socket, std::shared_ptr<feed> from, std::string head, std::string seen,
+                                                 std::chrono::milliseconds write_timeout, std::function<bool()> allowed, std::function<void()> ended);
 
 }  // namespace lockstep::dashboard

@@ -29,14 +29,15 @@ std::vector<fleet::member> crew() {
 
 class performance {
 public:
-    performance(demo_options const& how, stage const& on, std::string const& url, web_page page, std::string_view address)
-        : how_(how), on_(on), page_(page), page_line_(page_line(page, address)), workers_(how.program, url, crew()),
+    performance(demo_options const& how, stage const& on, std::string const& url, web_page page, page_access const& access)
+        : how_(how), on_(on), page_(page), page_lines_(page_lines(page, access)), workers_(how.program, url, crew()),
           random_(how.seed != 0 ? how.seed : std::random_device{}()) {}
 
     bool run(std::stop_token const& stop) {
         if (!on_.print_json && !on_.on_terminal) {
             for (auto const& line : introduction_) on_.print(line + "\n");
-            on_.print(page_line_ + "\n" + stop_line(how_.length) + "\n\n");
+            for (auto const& line : page_lines_) on_.print(line + "\n");
+            on_.print(stop_line(how_.length) + "\n\n");
         }
         for (auto const& one : std::vector<fleet::member>{workers_.members()}) begin(one);
         auto next_kill = begun_ + how_.kill_every;
@@ -106,7 +107,7 @@ private:
                                       {.elapsed = std::chrono::duration_cast<milliseconds>(now - begun_),
                                        .length = how_.length,
                                        .introduction = introduction_,
-                                       .page = page_line_,
+                                       .page = page_lines_,
                                        .columns = size.columns,
                                        .rows = size.rows,
                                        .coloured = on_.coloured},
@@ -130,7 +131,7 @@ private:
     demo_options const& how_;
     stage const& on_;
     web_page page_;
-    std::string page_line_;
+    std::vector<std::string> page_lines_;
     story what_;
     fleet workers_;
     std::vector<std::string> introduction_ = introduction(workers_.members().size(), how_.kill_every);
@@ -145,11 +146,11 @@ private:
 
 bool run_demo(demo_options const& how, stage const& on, std::stop_token stop) {
     embedded_server const server;
-    auto const dashboard = on.open_dashboard ? on.open_dashboard(server.url()) : std::string{};
-    if (!dashboard.empty() && on.print_json) on.print_json({{"what", "dashboard"}, {"url", dashboard}});
+    auto const access = on.open_dashboard ? on.open_dashboard(server.url()) : page_access{};
+    if (!access.link.empty() && on.print_json) on.print_json({{"what", "dashboard"}, {"url", access.link}, {"token", access.token}});
     auto page = web_page::declined;
-    if (on.open_dashboard) page = dashboard.empty() ? web_page::not_built : web_page::served;
-    return performance{how, on, server.url(), page, dashboard}.run(stop);
+    if (on.open_dashboard) page = access.link.empty() ? web_page::not_built : web_page::served;
+    return performance{how, on, server.url(), page, access}.run(stop);
 }
 
 }  // namespace lockstep::demo

@@ -3,6 +3,8 @@
 // `lockstep demo`: a private server and a small fleet of processes that compete for locks, permits and a barrier. Every few seconds one of
 // them is killed, and people see which one takes over, how soon and with which fence. Ends by itself and leaves nothing behind.
 
+#include "demo/guide.hpp"
+
 #include <boost/json/fwd.hpp>
 
 #include <chrono>
@@ -26,8 +28,8 @@ struct stage {
     std::function<void(std::string_view)> print;
     bool on_terminal = false;
     bool coloured = false;
-    /// Called with the server's URL when it runs; returns the link to the dashboard, empty in a build without it. Not set: it is not wanted.
-    std::function<std::string(std::string const&)> open_dashboard;
+    /// Called with the server's URL when it runs; returns how to get into the dashboard, nothing in a build without it. Not set: it is not wanted.
+    std::function<page_access(std::string const&)> open_dashboard;
 };
 
 /// True: all went as promised.

@@ -21,10 +21,13 @@ std::vector<std::string> introduction(std::size_t workers, std::chrono::millisec
             "holder gets a larger fencing token: late writes of the old one can be refused."};
 }
 
-std::string page_line(web_page page, std::string_view address) {
-    if (page == web_page::served) return fmt::format("Web page: {}", address);
-    if (page == web_page::declined) return "Web page: none, because of --no-dashboard";
-    return "Web page: this program was built without it; `lockstep dashboard` says why";
+std::vector<std::string> page_lines(web_page page, page_access const& access) {
+    if (page == web_page::served) {
+        return {fmt::format("Web page: {}", access.link),
+                fmt::format("Token, once the link is used or {} min old: {}", access.link_lifetime.count(), access.token)};
+    }
+    if (page == web_page::declined) return {"Web page: none, because of --no-dashboard"};
+    return {"Web page: this program was built without it; `lockstep dashboard` says why"};
 }
 
 std::string stop_line(std::chrono::milliseconds length) {

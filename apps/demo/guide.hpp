@@ -18,8 +18,14 @@ enum class web_page {
 
 /// Lines of 80 columns at most.
 std::vector<std::string> introduction(std::size_t workers, std::chrono::milliseconds kill_every);
+/// How to get into the web page.
+struct page_access {
+    std::string link{};                     ///< logs in once; empty: there is no page
+    std::string token{};                    ///< logs in always
+    std::chrono::minutes link_lifetime{0};
+};
 /// Where the web page is, or why there is none.
-std::string page_line(web_page page, std::string_view address);
+std::vector<std::string> page_lines(web_page page, page_access const& access);
 std::string stop_line(std::chrono::milliseconds length);
 
 /// Commands that can be pasted; `program` is how this one was called.

@@ -48,7 +48,7 @@ std::string draw(story const& what, fleet const& who, scene const& how, story::c
     if (how.rows >= 20) {
         for (auto const& line : how.introduction) add(line);
     }
-    add(how.page, style::cyan);
+    for (auto const& line : how.page) add(line, style::cyan);
     add("");
     add(fmt::format("{} of {} workers running   killed: {}   takeovers: {}   violations: {}", running, who.members().size(), what.kills(),
                     what.takeovers().size(), what.violations()),

@@ -15,7 +15,7 @@ namespace lockstep::demo {
 struct scene {
     std::chrono::milliseconds elapsed{0}, length{0};
     std::vector<std::string> introduction;  ///< left out where the terminal has few rows
-    std::string page;                       ///< where the web page is
+    std::vector<std::string> page;          ///< where the web page is
     std::size_t columns = 80, rows = 24;
     bool coloured = true;
 };

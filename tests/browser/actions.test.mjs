@@ -47,13 +47,44 @@ test('a forced release is confirmed, done and audited', async () => {
   assert.deepEqual(world.problems, []);
 });
 
+test('a queue is paused and resumed after a question, and audited', async () => {
+  const world = await start(['--actions']);
+  const producer = world.puppet('producer');
+  await producer.tell('push mails first');
+  const page = await world.open({ path: '#/locks/queue%3Amails' });
+  const dialog = page.locator('dialog[open]');
+  await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  assert.match(await dialog.innerText(), /Queue\s+mails[\s\S]*Nothing is delivered/);
+  await dialog.getByRole('button', { name: 'Close', exact: true }).click();
+  await dialog.waitFor({ state: 'detached' });
+  assert.equal(await page.locator('.detail .tag.paused').count(), 0, 'closed: nothing happened');
+  await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  await dialog.locator('input').fill('the mail server is down');
+  await dialog.getByRole('button', { name: 'Pause', exact: true }).click();
+  await page.locator('.note', { hasText: 'Paused.' }).waitFor();
+  await page.locator('.detail .tag.paused').waitFor();
+  await page.getByRole('button', { name: 'Resume', exact: true }).click();
+  await dialog.getByRole('button', { name: 'Resume', exact: true }).click();
+  await page.locator('.note', { hasText: 'Resumed.' }).waitFor();
+  await page.locator('.detail .tag.paused').waitFor({ state: 'detached' });
+  await page.click('.rail a[href="#/log"]');
+  await page.getByRole('button', { name: /audit/ }).click();
+  await page.locator('.audit li', { hasText: /pause-queue[\s\S]*mails[\s\S]*the mail server is down/ }).waitFor();
+  assert.deepEqual(world.problems, []);
+});
+
 test('a dashboard that only shows says so and offers nothing', async () => {
   const world = await start([]);
   const holder = world.puppet('safe');
   await holder.tell('lock vault');
+  await holder.tell('push mails first');
   const page = await world.open({ path: '#/locks/lock%3Avault' });
   await page.locator('.hint', { hasText: '--allow-actions' }).waitFor();
   assert.equal(await page.getByRole('button', { name: /release/i }).count(), 0);
+  const queue = await world.open({ path: '#/locks/queue%3Amails', context: page.context() });
+  await queue.locator('.detail', { hasText: 'Items are delivered' }).waitFor();
+  assert.equal(await queue.getByRole('button', { name: 'Pause' }).count(), 0);
+  assert.equal(await post(page, '/api/queues/pause', { name: 'mails' }), 403);
   const { name, kind, id } = (await (await page.request.get(`${world.address}api/snapshot`)).json()).holds[0];
   const status = await post(page, '/api/release', { name, kind, hold: id, force: true });
   assert.equal(status, 403, 'not even by hand');

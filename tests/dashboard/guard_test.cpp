@@ -50,7 +50,7 @@ TEST_F(dashboard_guard, knows_whoever_has_logged_in) {
 
 TEST_F(dashboard_guard, does_not_take_a_session_that_is_over_changed_or_of_another_process) {
     auto const mine = session();
-    EXPECT_TRUE(gate.known({.session = mine}, now + guard::session_length - 1s));
+    for (auto used = now; used < now + guard::session_length; used += guard::session_idle - 1s) EXPECT_TRUE(gate.known({.session = mine}, used));
     EXPECT_FALSE(gate.known({.session = mine}, now + guard::session_length));
     auto changed = mine;
     changed.back() = changed.back() == '0' ? '1' : '0';
@@ -72,6 +72,16 @@ TEST_F(dashboard_guard, takes_a_code_once_and_in_time) {
     EXPECT_EQ(gate.redeem_code(another, now + 1min).status, 401U) << "too old";
     EXPECT_FALSE(gate.known({.authorization = "Bearer " + gate.issue_code(now + 1min)}, now)) << "it is no token";
     EXPECT_EQ(gate.redeem_code("", now).status, 401U);
+}
+
+TEST_F(dashboard_guard, ends_a_session_that_is_not_used) {
+    auto const left_alone = session(), used = session();
+    auto const later = now + guard::session_idle - 1s;
+    EXPECT_TRUE(gate.known({.session = used}, later));
+    EXPECT_FALSE(gate.known({.session = left_alone}, now + guard::session_idle));
+    EXPECT_FALSE(gate.known({.session = left_alone}, now + guard::session_idle)) << "to ask for it does not bring it back";
+    EXPECT_TRUE(gate.known({.session = used}, later + guard::session_idle - 1s));
+    EXPECT_FALSE(gate.known({.session = used}, later + 2 * guard::session_idle));
 }
 
 TEST_F(dashboard_guard, forgets_a_session_that_was_logged_out_and_no_other) {
@@ -96,10 +106,10 @@ TEST_F(dashboard_guard, delays_an_address_longer_and_longer_after_some_wrong_tok
         EXPECT_GE(delay_of("192.0.2.1"), before);
         before = delay_of("192.0.2.1");
     }
-    EXPECT_EQ(before, login_throttle::longest_delay) << "not for ever: the right token gets in after it";
+    EXPECT_EQ(before, login_delays{}.longest) << "not for ever: the right token gets in after it";
     EXPECT_EQ(delay_of("192.0.2.2"), 0ms) << "one address does not slow down another";
     EXPECT_EQ(gate.log_in(token, "192.0.2.1", now).status, 200U);
-    EXPECT_EQ(delay_of("192.0.2.1"), login_throttle::longest_delay) << "a right one does not reset it for those who guess";
+    EXPECT_EQ(delay_of("192.0.2.1"), login_delays{}.longest) << "a right one does not reset it for those who guess";
     now += 10min;
     EXPECT_EQ(delay_of("192.0.2.1"), 0ms);
 }
@@ -120,14 +130,14 @@ TEST_F(dashboard_guard, delays_all_a_little_when_many_addresses_guess) {
     EXPECT_EQ(delay_of("192.0.2.1"), 0ms) << "one subscriber has all of these addresses";
     for (int i = 0; i < 200; ++i) (void)gate.log_in("wrong", "198.51.100." + std::to_string(i), now);
     EXPECT_GE(delay_of("192.0.2.1"), 250ms);
-    EXPECT_LE(delay_of("192.0.2.1"), login_throttle::longest_shared_delay);
+    EXPECT_LE(delay_of("192.0.2.1"), login_delays{}.longest_shared);
     EXPECT_EQ(gate.log_in(token, "192.0.2.1", now).status, 200U);
 }
 
 TEST_F(dashboard_guard, remembers_a_bounded_number_of_addresses) {
     for (int i = 0; i < 20; ++i) (void)gate.log_in("wrong", "192.0.2.1", now);
     for (int i = 0; i < 5'000; ++i) (void)gate.log_in("wrong", std::to_string(i / 250) + ".0.0." + std::to_string(i % 250), now);
-    EXPECT_EQ(delay_of("192.0.2.1"), login_throttle::longest_delay) << "the one that guessed most is not forgotten for others";
+    EXPECT_EQ(delay_of("192.0.2.1"), login_delays{}.longest) << "the one that guessed most is not forgotten for others";
 }
 
 // ---- other pages ----

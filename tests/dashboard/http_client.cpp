@@ -34,9 +34,13 @@ std::string http_answer::header(std::string const& name) const {
     return head.substr(from, head.find("\r\n", from) - from);
 }
 
-http_client::http_client(std::uint16_t port, int receive_buffer)
+http_client::http_client(std::uint16_t port, int receive_buffer, char const* source)
     : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     if (receive_buffer > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    if (source != nullptr && (::inet_pton(AF_INET, source, &from.sin_addr) != 1 || ::bind(socket_, reinterpret_cast<sockaddr const*>(&from), sizeof from) != 0))
+        throw std::system_error{errno, std::generic_category(), std::string{"bind to "} + source};
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(port);

@@ -16,7 +16,8 @@ struct http_answer {
 
 class http_client {
 public:
-    explicit http_client(std::uint16_t port, int receive_buffer = 0);  // 0: as large as usual
+    // `receive_buffer` 0: as large as usual. `source`: the client's own address, if it is not to be 127.0.0.1.
+    explicit http_client(std::uint16_t port, int receive_buffer = 0, char const* source = nullptr);
     ~http_client();
     http_client(http_client const&) = delete;
     http_client& operator=(http_client const&) = delete;

@@ -1,6 +1,7 @@
 // What a dashboard shows and does as a user with the rights that `lockstep acl --for look` and `--for act` print.
-#include "dashboard/backend.hpp"
+#include "dashboard/server.hpp"
 
+#include "http_client.hpp"
 #include "observe/acl.hpp"
 #include "support/eventually.hpp"
 #include "support/redis_server.hpp"
@@ -8,6 +9,7 @@
 #include <lockstep/election.hpp>
 #include <lockstep/error.hpp>
 #include <lockstep/mutex.hpp>
+#include <lockstep/queue.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,9 +78,21 @@ TEST_F(dashboard_rights, to_look_suffice_to_show_everything) {
     EXPECT_EQ(shown.jobs().crons("shop").crons.size(), 1U);
     EXPECT_THAT(refused(), testing::IsEmpty());
     EXPECT_THROW(shown.release(shown.active("x").at(0), {.force = true}), server_error);
+    EXPECT_THROW(shown.set_queue_paused("mails", true, "tester", ""), server_error);
+    EXPECT_FALSE((queue<text>{worker, "mails"}.counts().paused));
     EXPECT_THROW(shown.jobs().act(dashboard::job_deed::cancel, "shop", *shown.jobs().find("shop", one.id), "tester", ""), server_error);
     EXPECT_TRUE(held.valid());
     EXPECT_EQ(jobs.find(one.id)->state, job_state::waiting);
+}
+
+TEST_F(dashboard_rights, to_write_are_not_needed_by_probes) {
+    redis.must({"ACL", "SETUSER", "viewer", "on", ">secret", "~*", "&*", "+@all", "-@write"});
+    client by{login()};
+    dashboard::monitor_backend shown{by};
+    dashboard::server const page{shown, {.port = 0}};
+    auto const answer = get(page.port(), "/healthz");
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(shown.health().state, health_state::unhealthy) << "as it is where a lock is tried";
 }
 
 TEST_F(dashboard_rights, to_act_suffice_for_every_action_and_are_noted) {
@@ -98,8 +112,11 @@ TEST_F(dashboard_rights, to_act_suffice_for_every_action_and_are_noted) {
     EXPECT_EQ(desk.act(dashboard::queue_deed::cancel, {"shop", "mail"}, job_state::waiting, "tester", ""), 2);
     EXPECT_EQ(desk.act(dashboard::queue_deed::retry, {"shop", "mail"}, job_state::cancelled, "tester", ""), 2);
     EXPECT_EQ(jobs.find(other.id)->state, job_state::waiting);
+    queue<text>{worker, "mails"}.enqueue("one");
+    EXPECT_TRUE(shown.set_queue_paused("mails", true, "tester", ""));
+    EXPECT_TRUE(shown.set_queue_paused("mails", false, "tester", ""));
     auto const log = shown.audit(20);
-    ASSERT_EQ(log.size(), 8U);
+    ASSERT_EQ(log.size(), 10U);
     for (auto const& entry : log) EXPECT_EQ(entry.outcome, "done") << entry.action;
     by.close();
     EXPECT_THAT(refused(), testing::IsEmpty());

@@ -65,8 +65,9 @@ struct dashboard_server : testing::Test {
 };
 
 struct follower {
-    explicit follower(std::uint16_t port, std::string const& seen = "") : peer(port) {
-        peer.send("GET /api/stream?seen=" + seen + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    // `extra`: further header lines.
+    explicit follower(std::uint16_t port, std::string const& seen = "", std::string const& extra = "") : peer(port) {
+        peer.send("GET /api/stream?seen=" + seen + " HTTP/1.1\r\nHost: localhost\r\n" + extra + "\r\n");
     }
     // The next message of the state.
     json::value next(std::chrono::milliseconds timeout = 30s) {

@@ -120,16 +120,16 @@ TEST_F(dashboard_server, sends_only_what_is_new_to_a_page_that_comes_back) {
 }
 
 TEST_F(dashboard_server, is_not_held_up_by_a_page_that_reads_nothing) {
-    start({.max_streams = 2, .write_timeout = 2s});
+    start({.token = token, .max_streams = 2, .write_timeout = 2s});
     std::vector<lease> held;
     for (int i = 0; i < 1'500; ++i) held.push_back(mutex{worker, std::string(400, 'x') + std::to_string(i)}.acquire());
     http_client lazy{port(), 4'096};  // about 2 MB, more than the sockets take, and never read
-    lazy.send("GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    follower quick{port()};
+    lazy.send("GET /api/stream HTTP/1.1\r\nHost: localhost\r\n" + bearer_line + "\r\n");
+    follower quick{port(), "", bearer_line};
     ASSERT_FALSE(quick.next().is_null());
     auto const another = mutex{worker, "another"}.acquire();
     EXPECT_TRUE(quick.hears([](json::value const& said) { return has_hold(said, "another"); }));
-    EXPECT_TRUE(eventually([&] { return get(port(), "/api/stream").status == 200; })) << "its place is free again";
+    EXPECT_TRUE(eventually([&] { return get(port(), "/api/stream", bearer_line).status == 200; })) << "its place is free again";
 }
 
 TEST_F(dashboard_server, reads_nothing_from_redis_while_nobody_looks) {
@@ -148,11 +148,11 @@ TEST_F(dashboard_server, reads_nothing_from_redis_while_nobody_looks) {
 }
 
 TEST_F(dashboard_server, follows_only_so_many_pages) {
-    start({.max_streams = 2});
-    follower one{port()}, two{port()};
+    start({.token = token, .max_streams = 2});
+    follower one{port(), "", bearer_line}, two{port(), "", bearer_line};
     ASSERT_FALSE(one.next().is_null());
     ASSERT_FALSE(two.next().is_null());
-    EXPECT_EQ(get(port(), "/api/stream").status, 503);
+    EXPECT_EQ(get(port(), "/api/stream", bearer_line).status, 503);
 }
 
 // ---- names ----

@@ -61,6 +61,7 @@ public:
     std::vector<hold_info> active(std::string_view) override { return {{.name = std::string{planted}, .kind = "lock", .id = "h1"}}; }
     bool ask(hold_info const&, release_options) override { return act(); }
     bool release(hold_info const&, release_options) override { return act(); }
+    bool set_queue_paused(std::string const&, bool, std::string const&, std::string const&) override { return act(); }
     health_report health() override { return {}; }
     health_state probe() override { return health_state::healthy; }
     std::string metrics() override { return std::string{planted}; }

@@ -119,9 +119,12 @@ TEST(demo_story, forgets_that_a_worker_waits_at_a_barrier_that_it_has_passed_or_
 TEST(demo_guide, introduces_the_demo_in_lines_that_fit_a_terminal) {
     using namespace lockstep::demo;
     for (auto const& text : introduction(12, std::chrono::seconds{5})) EXPECT_LE(text.size(), 80U) << text;
-    EXPECT_EQ(page_line(web_page::served, "http://127.0.0.1:7717/"), "Web page: http://127.0.0.1:7717/");
-    EXPECT_THAT(page_line(web_page::not_built, ""), testing::HasSubstr("built without it"));
-    EXPECT_THAT(page_line(web_page::declined, ""), testing::HasSubstr("--no-dashboard"));
+    page_access const access{"http://127.0.0.1:65535/#code=" + std::string(32, 'c'), std::string(32, 't'), std::chrono::minutes{5}};
+    auto const served = page_lines(web_page::served, access);
+    for (auto const& text : served) EXPECT_LE(text.size(), 80U) << text;
+    EXPECT_THAT(served, testing::ElementsAre("Web page: " + access.link, testing::AllOf(testing::HasSubstr("5 min"), testing::EndsWith(": " + access.token))));
+    EXPECT_THAT(page_lines(web_page::not_built, {}), testing::ElementsAre(testing::HasSubstr("built without it")));
+    EXPECT_THAT(page_lines(web_page::declined, {}), testing::ElementsAre(testing::HasSubstr("--no-dashboard")));
 }
 
 TEST(demo_guide, ends_with_commands_that_can_be_pasted) {

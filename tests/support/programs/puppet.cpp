@@ -8,6 +8,7 @@
 //   semaphore NAME N MS  creates one with N permits and this lease_ttl, and has it from then on: "ok"
 //   lead NAME ID         leads this election when it answers
 //   resign NAME          "ok"
+//   push NAME TEXT       to a queue
 //   many PREFIX COUNT    holds so many locks
 //   churn PREFIX COUNT PER_SECOND   lets go of one of these and takes it again, so many times a second, until the input ends
 // or with "failed: <why>". The end of its input ends it, in order.
@@ -17,6 +18,7 @@
 #include <lockstep/counting_semaphore.hpp>
 #include <lockstep/election.hpp>
 #include <lockstep/mutex.hpp>
+#include <lockstep/queue.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -69,6 +71,10 @@ public:
             leads_.insert_or_assign(name, lockstep::election{client_, name, {.id = id}}.campaign());
         } else if (order == "resign") {
             leads_.at(name).resign();
+        } else if (order == "push") {
+            std::string item;
+            words >> item;
+            lockstep::queue<std::string>{client_, name}.enqueue(item);
         } else if (order == "many") {
             int count = 0;
             words >> count;

@@ -1,5 +1,6 @@
 // Who this tab is to the server: the id of a session, sent in a header. Kept per tab and per origin, which includes the port; a cookie would go to
-// every server on this host. Tabs of this origin lend it to each other, so that one log-in is enough.
+// every server on this host. Browsers write it to their disk; the server ends a session that is not used. Tabs of this origin lend it to each other, so that one
+// log-in is enough.
 const stored = 'lockstep-session';
 const patience = 300; // for other tabs to answer
 const tabs = new BroadcastChannel(stored);

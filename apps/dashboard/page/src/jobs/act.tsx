@@ -1,10 +1,10 @@
-// Running a job again, or cancelling it, or all of a queue, which can be paused, too: only after showing which it is and what that means.
+// Running a job again, or cancelling it, or all of a queue, which can be paused, too, as can one that is not of jobs: only after showing which it is and what that means.
 import { useState } from 'preact/hooks';
 import { Name } from '../parts/basic';
 import { Dialog } from '../parts/dialog';
 import { Failure, StateTag } from './basic';
 import { whole } from '../clock';
-import { actOnQueue, cancel, type Job, type QueueDeed, retry } from './load';
+import { actOnQueue, cancel, type Job, type PauseDeed, pauseQueue, type QueueDeed, retry } from './load';
 import type { JobState } from './route';
 
 export type Deed = 'retry' | 'cancel';
@@ -77,7 +77,7 @@ export function ActOnJob({ deed, of, onDone }: { deed: Deed; of: Job; onDone: (s
 export interface QueueRef {
   name: string;
   raw?: string;
-  type: string;
+  type?: string; // undefined: it is not one of jobs
   state?: JobState;
 }
 
@@ -88,6 +88,11 @@ const meanings: Record<QueueDeed, string> = {
   'retry-all': 'They are run as if they had never been tried. Those that ended because of their parents come back with these.',
   'cancel-all': 'They are not run, and cannot be completed any more. Jobs that wait for them fail, are skipped or go on, as each of them says.',
 };
+const meaningsOfOthers: Record<PauseDeed, string> = {
+  pause: 'Nothing is delivered from it, to any process, until it is resumed. What was delivered stays with its holders; new items can be enqueued, and wait.',
+  resume: 'What waits is delivered at once.',
+};
+const meaning = (deed: QueueDeed, of: QueueRef) => (of.type === undefined && (deed === 'pause' || deed === 'resume') ? meaningsOfOthers[deed] : meanings[deed]);
 const done: Record<QueueDeed, (count: number) => string> = {
   pause: (count) => (count > 0 ? 'Paused.' : 'It was paused already.'),
   resume: (count) => (count > 0 ? 'Resumed.' : 'It was not paused.'),
@@ -104,8 +109,9 @@ export function ActOnQueue({ deed, of, onDone }: { deed: QueueDeed; of: QueueRef
     setBusy(true);
     setFailed('');
     try {
-      const { count } = await actOnQueue(deed, { name: of.name, type: of.type, reason, ...(of.state ? { state: of.state } : {}), ...(of.raw ? { raw: of.raw } : {}) });
-      onDone(done[deed](count));
+      const order = { name: of.name, reason, ...(of.raw ? { raw: of.raw } : {}) };
+      if (of.type !== undefined) onDone(done[deed]((await actOnQueue(deed, { ...order, type: of.type, ...(of.state ? { state: of.state } : {}) })).count));
+      else if (deed === 'pause' || deed === 'resume') onDone(done[deed]((await pauseQueue(deed, order)).done ? 1 : 0));
     } catch (failure) {
       setFailed((failure as Error).message);
       setBusy(false);
@@ -115,12 +121,16 @@ export function ActOnQueue({ deed, of, onDone }: { deed: QueueDeed; of: QueueRef
     <Dialog title={titles[deed]} onClose={() => onDone()}>
       <form onSubmit={submit}>
         <dl class="facts">
-          <dt>Jobs</dt>
+          <dt>{of.type === undefined ? 'Queue' : 'Jobs'}</dt>
           <dd>
             <Name text={of.name} />
           </dd>
-          <dt>Type</dt>
-          <dd>{of.type}</dd>
+          {of.type !== undefined && (
+            <>
+              <dt>Type</dt>
+              <dd>{of.type}</dd>
+            </>
+          )}
           {of.state && (
             <>
               <dt>State</dt>
@@ -130,7 +140,7 @@ export function ActOnQueue({ deed, of, onDone }: { deed: QueueDeed; of: QueueRef
             </>
           )}
         </dl>
-        <p class={deed === 'cancel-all' ? 'warning' : ''}>{meanings[deed]}</p>
+        <p class={deed === 'cancel-all' ? 'warning' : ''}>{meaning(deed, of)}</p>
         <label class="field">
           Reason, for the audit
           <input value={reason} maxLength={200} onInput={(event) => setReason(event.currentTarget.value)} />

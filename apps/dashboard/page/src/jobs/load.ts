@@ -96,13 +96,16 @@ export interface JobOrder extends Named {
   state: JobState;
   reason: string;
 }
-export type QueueDeed = 'pause' | 'resume' | 'retry-all' | 'cancel-all';
+export type PauseDeed = 'pause' | 'resume';
+export type QueueDeed = PauseDeed | 'retry-all' | 'cancel-all';
 export interface QueueOrder extends Named {
   type: string;
   state?: JobState; // of the jobs that are meant
   reason: string;
 }
 export const actOnQueue = (deed: QueueDeed, order: QueueOrder) => post<{ done: boolean; count: number }>(`/api/jobs/${deed}`, order);
+// Of a queue that is not one of jobs.
+export const pauseQueue = (deed: PauseDeed, order: Named & { reason: string }) => post<{ done: boolean }>(`/api/queues/${deed}`, order);
 export const retry = (order: JobOrder) => post<{ done: boolean }>('/api/jobs/retry', order);
 export const cancel = (order: JobOrder) => post<{ done: boolean }>('/api/jobs/cancel', order);
 

@@ -2,6 +2,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import * as api from '../api';
 import { clockTime, micros, now, whole } from '../clock';
+import { ActOnQueue } from '../jobs/act';
+import type { PauseDeed } from '../jobs/load';
 import { asked, thingKey } from '../keys';
 import { model, useModel } from '../model';
 import { go, route } from '../route';
@@ -66,6 +68,7 @@ export function Detail({ open }: { open: string }) {
   if (known) last.current = known;
   const of = known ?? (last.current && thingKey(last.current) === open ? last.current : undefined);
   const [acting, setActing] = useState<{ action: Action; hold: Hold } | null>(null);
+  const [pausing, setPausing] = useState<PauseDeed | null>(null);
   const [said, setSaid] = useState('');
   useEffect(() => setSaid(''), [open]);
   const close = () => go({ view: route().view });
@@ -100,6 +103,7 @@ export function Detail({ open }: { open: string }) {
           </p>
         )}
         <Holders of={of} holds={holds} act={(action, hold) => setActing({ action, hold })} />
+        {of?.kind === 'queue' && <Deliveries of={of} act={setPausing} />}
         <QueueOf of={of} waits={waits} />
         <Why of={more.why} />
         <Changes all={more.changes} />
@@ -117,6 +121,16 @@ export function Detail({ open }: { open: string }) {
           of={model.holdsOf.get(open)?.find((hold) => hold.id === acting.hold.id) ?? acting.hold}
           onDone={(text) => {
             setActing(null);
+            if (text) setSaid(text);
+          }}
+        />
+      )}
+      {pausing && of && (
+        <ActOnQueue
+          deed={pausing}
+          of={{ name: of.name, ...(of.raw ? { raw: of.raw } : {}) }}
+          onDone={(text) => {
+            setPausing(null);
             if (text) setSaid(text);
           }}
         />
@@ -180,6 +194,22 @@ function Holders({ of, holds, act }: { of: Thing | undefined; holds: Hold[]; act
         <p class="hint">
           <Icon name="eye" /> This dashboard only shows. Start it with <code>--allow-actions</code> to ask for holds or to end them.
         </p>
+      )}
+    </section>
+  );
+}
+
+function Deliveries({ of, act }: { of: Thing; act: (deed: PauseDeed) => void }) {
+  return (
+    <section>
+      <h3>Deliveries</h3>
+      <p>{of.paused ? <span class="tag paused">paused</span> : <span class="muted">Items are delivered.</span>}</p>
+      {api.session.actions && (
+        <div class="buttons left">
+          <button class="button" onClick={() => act(of.paused ? 'resume' : 'pause')}>
+            {of.paused ? 'Resume' : 'Pause'}
+          </button>
+        </div>
       )}
     </section>
   );

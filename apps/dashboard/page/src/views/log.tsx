@@ -6,11 +6,22 @@ import { type LogEntry, model, useModel } from '../model';
 import { refOf } from '../jobs/basic';
 import { jobsHash } from '../jobs/route';
 import { clientLabel, Empty, Icon, Name, ThingLink } from '../parts/basic';
+import type { AuditEntry } from '../types';
 
 const words: Record<LogEntry['what'], string> = {
   acquired: 'acquired', ended: 'ended', stale: 'owner gone', waits: 'waits', joined: 'joined', left: 'left', deadlock: 'deadlock',
 };
 const shown = 120;
+
+// What had the hold or the job; queues have nobody.
+const Owner = ({ of }: { of: AuditEntry }) => {
+  const owner = of.kind === 'job' ? of.name : of.owner;
+  return owner === '' ? null : (
+    <>
+      <span class="muted">of</span> <bdi>{owner}</bdi>{' '}
+    </>
+  );
+};
 
 export function Log() {
   useModel();
@@ -77,11 +88,12 @@ export function Log() {
                 ) : (
                   <ThingLink name={one.name} kind={one.kind} />
                 )}{' '}
-                <span class="muted">of</span> <bdi>{one.kind === 'job' ? one.name : one.owner}</bdi> <span class="muted">by</span> <bdi>{one.by}</bdi>
+                <Owner of={one} />
+                <span class="muted">by</span> <bdi>{one.by}</bdi>
                 {one.reason && <bdi class="reason">“{one.reason}”</bdi>}
               </span>
               <span class="num muted right">
-                {one.kind === 'job' ? one.outcome : `${one.outcome} · fence ${one.fence}`}
+                {Number(one.fence) === 0 ? one.outcome : `${one.outcome} · fence ${one.fence}`}
               </span>
             </li>
           ))}

@@ -170,7 +170,7 @@ TEST_F(cli_tools, lists_what_is_held_and_by_whom) {
 TEST_F(cli_tools, finds_the_deadlock_of_nested_runs) {
     auto const nested = [&](std::string const& outer, std::string const& inner) {
         auto const wait = "touch '" + home.file(outer) + "'; until [ -e '" + home.file(inner) + "' ]; do sleep 0.01; done; exec ";
-        return begin({"--name", "holds-" + outer, "run", outer, "--", "sh", "-c", wait + program_path("lockstep") + " --redis " + server.url() + " run " + inner + " true"});
+        return begin({"--name", "holds-" + outer, "run", outer, "--", "sh", "-c", wait + program_path("lockstep") + " --redis " + server.url() + " run " + inner + " -- true"});
     };
     auto first = nested("a", "b");
     auto second = nested("b", "a");
@@ -183,7 +183,7 @@ TEST_F(cli_tools, finds_the_deadlock_of_nested_runs) {
 
 // So does one that waits for what its own `run` holds.
 TEST_F(cli_tools, finds_a_run_that_waits_for_itself) {
-    auto outer = begin({"--name", "outer", "run", "a", "--", program_path("lockstep"), "--redis", server.url(), "run", "a", "true"});
+    auto outer = begin({"--name", "outer", "run", "a", "--", program_path("lockstep"), "--redis", server.url(), "run", "a", "--", "true"});
     EXPECT_TRUE(eventually([&] { return run({"why", "a"}).text.find("waits for its command, which waits for 'a', held by outer") != std::string::npos; }, 20s));
     outer.kill(SIGTERM);
     EXPECT_TRUE(outer.wait(20s));

@@ -64,6 +64,15 @@ void for_each_line(std::string_view text, F what) {
     }
 }
 
+/// What a client calls itself is shown with each of its holds and waits. Cut before a character of UTF-8 that would not be whole.
+constexpr std::size_t longest_text = 256;
+std::string cut(std::string_view text) {
+    if (text.size() <= longest_text) return std::string{text};
+    auto end = longest_text;
+    while (end != 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+    return std::string{text.substr(0, end)};
+}
+
 /// In the order in which read_citizen reads them.
 constexpr std::array fields_of_a_client{"name", "host", "version", "pid", "held", "waiting", "said", "since", "parent", "holds", "waits"};
 
@@ -72,15 +81,15 @@ citizen read_citizen(std::string id, reply_view values) {
     one.is.id = std::move(id);
     std::string_view holds, waits;
     resp::cursor rest{values};
-    one.is.name = rest.next().text();
-    one.is.host = rest.next().text();
-    one.is.version = rest.next().text();
+    one.is.name = cut(rest.next().text());
+    one.is.host = cut(rest.next().text());
+    one.is.version = cut(rest.next().text());
     one.is.pid = as_number(rest.next().text());
     one.is.held = as_number(rest.next().text());
     one.is.waiting = as_number(rest.next().text());
     one.said_ms = as_number(rest.next().text());
     one.is.since = base::time_of_ms(as_number(rest.next().text()));
-    one.is.parent = rest.next().text();
+    if (auto const parent = rest.next().text(); parent.size() <= base::max_name_bytes) one.is.parent = parent;  // otherwise it is no client's id
     holds = rest.next().text();
     waits = rest.next().text();
     for_each_line(holds, [&](line said) {

@@ -10,7 +10,9 @@
 #include <deque>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <set>
+#include <string_view>
 #include <utility>
 
 // why(): from a name to those who hold it, from them to what they wait for, and so on. What a client waits for it says itself, so those on
@@ -26,6 +28,9 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t most_names = 200;
 constexpr std::size_t most_links = 5'000;
+constexpr std::size_t most_holds = 20'000;    // of all names
+constexpr std::size_t most_clients = 10'000;  // that are asked
+constexpr std::size_t most_parents = 16;      // one above the other
 constexpr milliseconds patience{300};
 
 /// The census of these clients, after all that can answer have said something new.
@@ -40,7 +45,7 @@ task<observe::census> ask_anew(reader from, std::vector<std::string> ids) {
     bool const is_asked = co_await std::move(asking);
     if (!is_asked) co_return before;
     auto const until = std::chrono::steady_clock::now() + patience;
-    while (!reachable.empty() && std::chrono::steady_clock::now() < until) {
+    while (!reachable.empty() && std::chrono::steady_clock::now() < until && !from.is_time_over()) {
         engine::pause rest{from.owner(), 10ms};
         co_await rest;
         auto looking = observe::take_census(from, reachable);
@@ -71,6 +76,7 @@ std::string as_time(milliseconds time) {
 struct command_wait {
     std::string client;
     std::string name, kind;
+    auto operator<=>(command_wait const&) const = default;
 };
 
 constexpr std::size_t most_command_waits = 1'000;
@@ -109,26 +115,87 @@ std::set<std::string> stuck_clients(std::vector<blockage> const& all) {
     return stuck;
 }
 
+/// A link between what was read, which is many times as large: thousands of them share it.
+struct link_view {
+    client_info const* waiter;
+    std::string_view name, kind;
+    client_info const* holder;
+    bool by_command;
+
+    link copy() const { return {*waiter, std::string{name}, std::string{kind}, *holder, by_command}; }
+};
+
+/// What was read, and the links in it. Nothing of the former changes when there are links.
+struct relations {
+    observe::census people;
+    std::map<std::string, std::vector<hold_info>, std::less<>> holds;               // by name
+    std::set<std::pair<std::string, std::string>, std::less<>> crowded;             // names and kinds with more holders than are listed
+    std::set<command_wait> by_command;
+
+    std::vector<link_view> links;
+    std::vector<blockage> blockages;
+    bool are_all = true;
+
+    /// Where nobody holds what is awaited, nobody is in the way.
+    void add(client_info const& waiter, std::string_view awaited, std::string_view kind, bool waits_by_command) {
+        auto const held = holds.find(awaited);
+        if (held == holds.end()) return;
+        blockage here{.waiter = waiter.id,
+                      .by_command = waits_by_command,
+                      .any_frees = kind == "semaphore",
+                      .is_complete = !crowded.contains(std::pair{std::string{awaited}, std::string{kind}}),
+                      .holders = {}};
+        for (auto const& one : held->second) {
+            if (one.kind != kind) continue;
+            if (links.size() >= most_links) {
+                are_all = here.is_complete = false;
+                break;
+            }
+            links.push_back({&waiter, awaited, kind, &one.owner, waits_by_command});
+            here.holders.insert(one.owner.id);
+        }
+        if (!here.holders.empty()) blockages.push_back(std::move(here));
+    }
+    void add_waits() {
+        for (auto const& [id, one] : people) {
+            for (auto const& wait : one.waits) {
+                if (keeps_from_going_on(wait)) add(one.is, wait.name, wait.kind, false);
+            }
+        }
+    }
+    void add_waits_by_command() {
+        for (auto const& one : by_command) {
+            if (auto const found = people.find(one.client); found != people.end()) add(found->second.is, one.name, one.kind, true);
+        }
+    }
+    std::vector<link> copy_links() const {
+        std::vector<link> all;
+        all.reserve(links.size());
+        for (auto const& one : links) all.push_back(one.copy());
+        return all;
+    }
+};
+
 /// Rings among the links, each found once: walks from every client and keeps the walks that come back to their beginning, where that is the
 /// smallest id of the ring.
-std::vector<std::vector<link>> find_rings(std::vector<link> const& links) {
-    std::multimap<std::string, link const*> from;
+std::vector<std::vector<link>> find_rings(std::vector<link_view> const& links) {
+    std::multimap<std::string_view, link_view const*> from;
     for (auto const& one : links) {
-        if (one.by_command || one.waiter.id != one.holder.id) from.emplace(one.waiter.id, &one);
+        if (one.by_command || one.waiter->id != one.holder->id) from.emplace(one.waiter->id, &one);
     }
     std::vector<std::vector<link>> rings;
-    std::vector<link const*> path;
-    std::set<std::string> on_path;
+    std::vector<link_view const*> path;
+    std::set<std::string_view> on_path;
     std::size_t steps = 0;
-    auto const walk = [&](auto const& self, std::string const& start, std::string const& at) -> void {
+    auto const walk = [&](auto const& self, std::string_view start, std::string_view at) -> void {
         auto const [first, last] = from.equal_range(at);
         for (auto one = first; one != last && rings.size() < 20 && ++steps < 100'000; ++one) {
-            auto const& next = one->second->holder.id;
+            std::string_view const next = one->second->holder->id;
             if (next < start || on_path.contains(next)) {
                 if (next != start) continue;
                 rings.emplace_back();
-                for (auto const* const part : path) rings.back().push_back(*part);
-                rings.back().push_back(*one->second);
+                for (auto const* const part : path) rings.back().push_back(part->copy());
+                rings.back().push_back(one->second->copy());
                 continue;
             }
             path.push_back(one->second);
@@ -138,7 +205,7 @@ std::vector<std::vector<link>> find_rings(std::vector<link> const& links) {
             path.pop_back();
         }
     };
-    std::set<std::string> starts;
+    std::set<std::string_view> starts;
     for (auto const& [id, one] : from) starts.insert(id);
     for (auto const& start : starts) {
         on_path = {start};
@@ -147,95 +214,110 @@ std::vector<std::vector<link>> find_rings(std::vector<link> const& links) {
     return rings;
 }
 
+/// Rings of those who are stuck: no other can be in one.
+std::vector<std::vector<link>> find_deadlocks(relations const& all) {
+    auto const stuck = stuck_clients(all.blockages);
+    std::vector<link_view> links;
+    std::copy_if(all.links.begin(), all.links.end(), std::back_inserter(links),
+                 [&](link_view const& one) { return stuck.contains(one.waiter->id) && stuck.contains(one.holder->id); });
+    return find_rings(links);
+}
+
 task<explanation> explain(reader from, std::string name) {
     explanation made;
     made.name = name;
+    auto const place = from.key(name, "lock");  // where notes of the whole stand
+    auto const all = std::make_shared<relations>();
     std::set<std::string> asked;    // clients
-    std::set<std::string> visited;  // names
-    std::deque<std::string> next{name};
-    observe::census people;
-    std::vector<command_wait> by_command;
-    std::map<std::string, std::vector<hold_info>> holds;
-    std::set<std::pair<std::string, std::string>> crowded;  // names and kinds with more holders than are listed
-    while (!next.empty() && visited.size() < most_names) {
+    std::set<std::string> known;    // names
+    std::deque<std::string> next;
+    std::size_t listed = 0;         // holds
+    auto const visit = [&](std::string const& one) {
+        if (known.contains(one)) return;
+        if (known.size() >= most_names) return from.note(place, fmt::format("only {} names of the chain are looked at", most_names));
+        known.insert(one);
+        next.push_back(one);
+    };
+    visit(name);
+    while (!next.empty() && (made.name == next.front() || !from.is_late())) {
         auto const at = std::move(next.front());
         next.pop_front();
-        if (!visited.insert(at).second) continue;
+        std::vector<command_wait> parents;  // of those who wait here, and theirs
+        auto const add_parent = [&](std::string const& parent, std::string const& kind) {
+            if (parent.empty()) return;
+            if (all->by_command.size() >= most_command_waits) return from.note(place, fmt::format("only {} waits of commands are looked at", most_command_waits));
+            command_wait one{parent, at, kind};
+            if (all->by_command.insert(one).second) parents.push_back(std::move(one));
+        };
         auto looking = observe::take_picture(from, observe::survey_terms{{.name = at, .waiters = at == name ? 1'000U : waiters_of_a_link}, false});
         auto const seen = co_await std::move(looking);
         auto here = observe::describe(seen);
         if (at == name) made.waits = here.waits;
         std::vector<std::string> unknown;
         auto const ask = [&](std::string const& id) {
-            if (asked.insert(id).second) unknown.push_back(id);
+            if (asked.contains(id)) return;
+            if (asked.size() >= most_clients) return from.note(place, fmt::format("only {} clients are asked", most_clients));
+            asked.insert(id);
+            unknown.push_back(id);
         };
         for (auto const& one : here.holds) ask(one.owner.id);
-        auto checked = by_command.size();
         for (auto const& one : here.waits) {
-            if (one.kind != "election" && !one.who.parent.empty()) by_command.push_back({one.who.parent, at, one.kind});
+            if (one.kind != "election") add_parent(one.who.parent, one.kind);
         }
-        do {
-            for (auto i = checked; i < by_command.size(); ++i) ask(by_command[i].client);
-            auto asking = ask_anew(from, std::exchange(unknown, {}));
-            auto answers = co_await std::move(asking);
-            for (auto const& [id, one] : answers) {
-                for (auto const& wait : one.waits) {
-                    if (keeps_from_going_on(wait)) next.push_back(wait.name);
-                }
-            }
-            people.merge(std::move(answers));
-            for (auto const end = by_command.size(); checked < end; ++checked) {
-                auto const found = people.find(by_command[checked].client);
-                if (found == people.end()) continue;
-                for (auto const& held : found->second.holds) next.push_back(held.name);
-                auto const& parent = found->second.is.parent;
-                if (!parent.empty() && by_command.size() < most_command_waits) by_command.push_back({parent, at, by_command[checked].kind});
-            }
-        } while (checked < by_command.size());
-        for (auto const& object : seen.seen.objects) {
-            if (object.is.holders > object.holds.size()) crowded.emplace(object.is.name, object.is.kind);
-        }
-        holds[at] = std::move(here.holds);
-    }
-    made.holds = holds[name];
-    for (auto const& lock : holds[name]) {
-        std::erase_if(made.holds, [&](hold_info const& one) { return observe::is_pair(lock, one); });
-    }
-    std::vector<blockage> blockages;
-    std::vector<link> all;
-    auto const add = [&](client_info const& waiter, std::string const& awaited, std::string const& kind, bool waits_by_command) {
-        blockage here{.waiter = waiter.id, .by_command = waits_by_command, .any_frees = kind == "semaphore", .is_complete = !crowded.contains({awaited, kind}), .holders = {}};
-        for (auto const& held : holds[awaited]) {
-            if (held.kind != kind) continue;
-            all.push_back({waiter, awaited, kind, held.owner, waits_by_command});
-            here.holders.insert(held.owner.id);
-        }
-        blockages.push_back(std::move(here));
-    };
-    for (auto const& [id, one] : people) {
-        for (auto const& wait : one.waits) {
-            if (!keeps_from_going_on(wait)) continue;
-            if (all.size() >= most_links) {
-                from.note(from.key(name, "lock"), fmt::format("only the first {} links of the chain are shown", most_links));
+        // Their parents are known by what they wrote before, so that all are asked together.
+        std::size_t checked = 0;
+        for (std::size_t above = 0; checked < parents.size() && !from.is_late(); ++above) {
+            if (above == most_parents) {
+                from.note(place, fmt::format("only {} parents above each other are looked at", most_parents));
                 break;
             }
-            add(one.is, wait.name, wait.kind, false);
+            std::vector<std::string> ids;
+            auto const end = parents.size();
+            for (auto i = checked; i < end; ++i) ids.push_back(parents[i].client);
+            auto reading = observe::take_census(from, std::move(ids));
+            auto const answers = co_await std::move(reading);
+            for (; checked < end; ++checked) {
+                auto const found = answers.find(parents[checked].client);
+                if (found == answers.end()) continue;
+                auto const kind = parents[checked].kind;
+                add_parent(found->second.is.parent, kind);
+            }
         }
+        for (auto const& one : parents) ask(one.client);
+        auto asking = ask_anew(from, std::exchange(unknown, {}));
+        auto answers = co_await std::move(asking);
+        for (auto const& [id, one] : answers) {
+            for (auto const& wait : one.waits) {
+                if (keeps_from_going_on(wait)) visit(wait.name);
+            }
+        }
+        all->people.merge(std::move(answers));
+        for (auto const& one : parents) {
+            auto const found = all->people.find(one.client);
+            if (found == all->people.end()) continue;
+            for (auto const& held : found->second.holds) visit(held.name);
+        }
+        for (auto const& object : seen.seen.objects) {
+            if (object.is.holders > object.holds.size()) all->crowded.emplace(object.is.name, object.is.kind);
+        }
+        listed += here.holds.size();
+        all->holds[at] = std::move(here.holds);
+        if (listed < most_holds || next.empty()) continue;
+        from.note(place, fmt::format("only {} holds of the chain are looked at", most_holds));
+        break;
     }
-    made.chain = all;
-    for (auto const& one : by_command) {
-        if (auto const found = people.find(one.client); found != people.end()) add(found->second.is, one.name, one.kind, true);
+    from.is_late();  // then not all of those who were asked could answer
+    made.holds = all->holds[name];
+    for (auto const& lock : all->holds[name]) {
+        std::erase_if(made.holds, [&](hold_info const& one) { return observe::is_pair(lock, one); });
     }
-    auto const waiters = blockages.size();
-    auto sift = [blockages = std::move(blockages)] { return stuck_clients(blockages); };
-    auto sifting = observe::offload(from, waiters, std::move(sift));
-    auto const stuck = co_await std::move(sifting);
-    std::vector<link> links;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(links),
-                 [&](link const& one) { return stuck.contains(one.waiter.id) && stuck.contains(one.holder.id); });
-    auto const size = links.size();
-    auto work = [links = std::move(links)] { return find_rings(links); };
-    auto finding = observe::offload(from, size, std::move(work));
+    all->add_waits();
+    made.chain = all->copy_links();
+    all->add_waits_by_command();
+    if (!all->are_all) from.note(place, fmt::format("only the first {} links of the chain are shown", most_links));
+    auto const steps = all->links.size() * all->blockages.size();
+    auto work = [all] { return find_deadlocks(*all); };
+    auto finding = observe::offload(from, steps, std::move(work));
     made.cycles = co_await std::move(finding);
     made.notes = from.notes();
     co_return made;

@@ -15,6 +15,8 @@ std::string reader::key(std::string_view name, std::string_view word) const { re
 
 namespace {
 
+constexpr std::string_view time_is_over = "only a part was read: the time for a look is over";
+
 // Coroutines, which begin when they are awaited: many questions are made at once and asked in turn, and the time of each begins when it is asked.
 task<reply> send(reader from, std::int16_t slot, std::vector<std::string> words) {
     std::vector<detail::argument> const arguments(words.begin(), words.end());
@@ -59,11 +61,17 @@ void reader::note_or_throw(std::string_view key, server_error const& problem) co
     note(key, "a key of another type: what Lockstep would keep there is not shown");
 }
 
+bool reader::is_late() const {
+    if (!is_time_over()) return false;
+    note(prefix(), time_is_over);
+    return true;
+}
+
 bool walk_limit::goes_on() {
     seen_ += page_;
     bool const is_late = from_.is_time_over();
     if (!is_late && seen_ < most_) return true;
-    from_.note(target_, is_late ? std::string{"only a part was read: the time for a look is over"} : fmt::format("only a part was read: it has more than {} elements", most_));
+    from_.note(target_, is_late ? std::string{time_is_over} : fmt::format("only a part was read: it has more than {} elements", most_));
     return false;
 }
 

@@ -30,6 +30,8 @@ public:
 
     std::shared_ptr<detail::core> const& owner() const noexcept { return owner_; }
     bool is_time_over() const noexcept { return redis::reactor::clock::now() >= until_; }
+    /// Before each further step. True: the time is over, and that is noted.
+    bool is_late() const;
 
     void note(std::string_view key, std::string_view problem) const { notes_->add(key, problem); }
     /// Of a key that somebody else wrote; a problem that is not the key's is thrown again.

@@ -217,8 +217,8 @@ TYPED_TEST(transport_tls, does_not_speak_tls_to_a_plain_server_nor_the_other_way
                 HasSubstr("127.0.0.1"));
     stub_peer silent{""};
     auto hanging = this->trusting("rediss" + silent.url().substr(5), this->files.ca());
-    hanging.connect_timeout = 1s;
-    EXPECT_THAT(this->refusal(hanging), HasSubstr("in time"));
+    hanging.connect_timeout = 300ms;
+    EXPECT_THAT(this->refusal(hanging), AnyOf(HasSubstr("in time"), HasSubstr("within 300 ms")));  // the handshake, or on a busy machine all of it
 }
 
 TYPED_TEST(transport_tls, survives_cuts_lost_replies_and_corrupt_records) {

@@ -70,7 +70,11 @@ for i, entry in ipairs(pending) do
         end
     elseif idle == 0 and call('XPENDING', KEYS[1], group, id, id, 1, owner)[1] then
         -- Given just now, or later by a clock that was set back since: from now on, then, or it would be nobody's until that clock has caught up.
-        call('XCLAIM', KEYS[1], group, owner, 0, id, 'JUSTID')
+        call('XCLAIM', KEYS[1], group, owner, 0, id, 'IDLE', owner == parked and 1 or 0, 'JUSTID')
+        if owner == parked then
+            call('ZADD', KEYS[3], 'XX', string.format('%.0f', due), id)
+            found[2] = 0
+        end
     end
 end
 if taken > 0 then call('PEXPIRE', KEYS[2], 86400000) end

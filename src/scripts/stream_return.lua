@@ -17,7 +17,8 @@ local now, count, first, last = time[1] * 1000 + math.floor(time[2] / 1000), 0, 
 for i = 5, #ARGV, 3 do
     local id, delay = ARGV[i], tonumber(ARGV[i + 2])
     if call('XPENDING', KEYS[1], group, id, id, 1, consumer)[1] then
-        call('XCLAIM', KEYS[1], group, parked, 0, id, 'RETRYCOUNT', ARGV[i + 1], 'JUSTID')
+        -- Idle for a moment from the beginning: 0 means then that the clock was set back since (stream_recover).
+        call('XCLAIM', KEYS[1], group, parked, 0, id, 'IDLE', 1, 'RETRYCOUNT', ARGV[i + 1], 'JUSTID')
         call('ZADD', KEYS[2], string.format('%.0f', now + delay), id)
         call('HDEL', KEYS[3], id)
         count, first, last = count + 1, math.min(first or delay, delay), math.max(last, delay)

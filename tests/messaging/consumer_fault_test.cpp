@@ -142,6 +142,24 @@ TEST(consumer_and_clocks, entries_of_the_dead_are_taken_over_although_the_server
     EXPECT_TRUE(eventually([&] { return done.times("x") == 1 && pending_at(server) == 0; }));
 }
 
+TEST(consumer_and_clocks, entries_that_were_given_back_are_taken_although_the_servers_clock_was_set_back) {
+    ledger_of_work done;
+    clock_file clock;
+    redis_server server{{.clock = &clock}};
+    client by{server.url()};
+    std::atomic<bool> fails{true};
+    auto const handle = [&](delivery const& what) {
+        if (fails) throw std::runtime_error{"not now"};
+        done.note(what.as<std::string>());
+    };
+    consumer const reading{by, "name", handle, {.group = "g", .idle_limit = 300ms, .retry_min = 2s}};
+    stream{by, "name"}.add_value(std::string{"x"});
+    ASSERT_TRUE(eventually([&] { return server.must({"ZCARD", stream_key + ":returned:g"}).integer == 1; }));
+    clock.step(-1h);
+    fails = false;
+    EXPECT_TRUE(eventually([&] { return done.times("x") == 1 && pending_at(server) == 0; }));
+}
+
 TEST(slow_consumer, keeps_what_it_works_on_however_long_that_takes) {
     redis_server server;
     client a{server.url()};

@@ -7,8 +7,10 @@
   Returns    {now_ms, then for each key {format, queue, count, taken, holds, next, then for each listed hold: its id, permits, fence, ends_ms,
              span_ms, state}}; format: lock, pool, broadcast, latch, barrier, or as in survey_things and survey_jobs, which say what follows the first six of those; next: 0, or there are more holds from there on
              followed, of an election that somebody leads, by who: '<pid> <host> <id>'; of a latch, a broadcast event and a barrier, instead of holds, by clients
-             or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before; {'unreadable'}
+             or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before, or the answer has 256 KiB; {'unreadable'}: none of ours, or
+             with a text of more than 32 KiB, or more than 128 KiB in all
 ]]
+local largest, largest_object, left = 32768, 131072, 262144  -- bytes
 local call, most, from = redis.call, tonumber(ARGV[1]), tonumber(ARGV[2])
 --#include server_time
 
@@ -66,6 +68,7 @@ end
 -- Those who were told already, and those who are gone, are among them; 1,000 at most.
 local function with_clients(key, found)
     if ARGV[3] ~= 'clients' then return found end
+    if call('HLEN', key) > 100000 then return {'unreadable'} end
     for id in string.gmatch(call('HGET', key, 'w') or '', '[^ ]+') do
         if #found >= 1006 then break end
         found[#found + 1] = id
@@ -102,13 +105,26 @@ local function read(key)
     return read_thing(key, kind, word)
 end
 
+-- How many bytes it has; nothing: too many to be sent.
+local function size_of(found)
+    local size = 0
+    for _, text in ipairs(found) do
+        local bytes = type(text) == 'string' and #text or 8
+        if bytes > largest then return end
+        size = size + bytes
+    end
+    return size <= largest_object and size or nil
+end
+
 local answer = {now}
 for i, key in ipairs(KEYS) do
-    if most > 0 then
+    if most > 0 and left > 0 then
         most = most - 1
         -- A hash that somebody else wrote must not hide all others.
         local good, found = pcall(read, key)
-        answer[i + 1] = good and found or {'unreadable'}
+        local size = good and size_of(found)
+        answer[i + 1] = size and found or {'unreadable'}
+        left = left - (size or 0)
     else
         answer[i + 1] = {'later'}
     end

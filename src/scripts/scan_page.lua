@@ -5,7 +5,7 @@
   ARGV[3]  count    about how many elements, 1 to 1000; fewer where they are large
   ARGV[4]  limit    an element that has more bytes, with its value, is not sent
   Returns  {the next cursor; '0': that was all, how many were not sent, element, value, element, value...}
-  Errors   LOCKSTEP_ARGUMENT, or what the command says
+  Errors   LOCKSTEP_ARGUMENT, NOPERM, or what the command says
 ]]
 local count, limit, budget = tonumber(ARGV[3]), tonumber(ARGV[4]), 524288
 if not limit or not count or count < 1 or count > 1000 or (ARGV[1] ~= 'HSCAN' and ARGV[1] ~= 'ZSCAN') then
@@ -13,7 +13,8 @@ if not limit or not count or count < 1 or count > 1000 or (ARGV[1] ~= 'HSCAN' an
 end
 local found, bytes
 repeat
-    local page = redis.call(ARGV[1], KEYS[1], ARGV[2], 'COUNT', count)
+    local page = redis.pcall(ARGV[1], KEYS[1], ARGV[2], 'COUNT', count)
+    if page.err then return redis.error_reply((string.gsub(page.err, '^ERR (The user executing)', 'NOPERM %1'))) end
     found, bytes = {page[1], 0}, 0
     local all = page[2]
     for i = 1, #all, 2 do

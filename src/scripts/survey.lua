@@ -7,10 +7,8 @@
   Returns    {now_ms, then for each key {format, queue, count, taken, holds, next, then for each listed hold: its id, permits, fence, ends_ms,
              span_ms, state}}; format: lock, pool, broadcast, latch, barrier, or as in survey_things and survey_jobs, which say what follows the first six of those; next: 0, or there are more holds from there on
              followed, of an election that somebody leads, by who: '<pid> <host> <id>'; of a latch, a broadcast event and a barrier, instead of holds, by clients
-             or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before, or the answer has 256 KiB; {'unreadable'}: none of ours, or
-             with a text of more than 32 KiB, or more than 128 KiB in all
+             or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before, or the budget of survey_size; {'unreadable'}: none of ours, or too large
 ]]
-local largest, largest_object, left = 32768, 131072, 262144  -- bytes
 local call, most, from = redis.call, tonumber(ARGV[1]), tonumber(ARGV[2])
 --#include server_time
 
@@ -83,6 +81,7 @@ end
 --#include queue_state
 --#include survey_things
 --#include survey_jobs
+--#include survey_size
 local function read(key)
     if string.find(key, '}:jobs:q:', 1, true) then return read_jobs(key) end
     local word = string.match(key, '^.*:(.*)$')  -- from the end: '[^:]+$' takes the square of a long name's length
@@ -103,17 +102,6 @@ local function read(key)
         return with_clients(key, {'barrier', 0, tonumber(q[1]), tonumber(q[2] or 0), 0, 0})
     end
     return read_thing(key, kind, word)
-end
-
--- How many bytes it has; nothing: too many to be sent.
-local function size_of(found)
-    local size = 0
-    for _, text in ipairs(found) do
-        local bytes = type(text) == 'string' and #text or 8
-        if bytes > largest then return end
-        size = size + bytes
-    end
-    return size <= largest_object and size or nil
 end
 
 local answer = {now}

@@ -39,7 +39,7 @@ constexpr right rights[] = {
     {"xautoclaim", messaging}, {"xclaim", messaging}, {"xdel", messaging | jobs | act}, {"xgroup|create", messaging},
     {"xgroup|delconsumer", messaging}, {"xgroup|destroy", messaging}, {"xgroup|setid", messaging}, {"xinfo|consumers", messaging},
     {"xinfo|groups", messaging | look | act}, {"xinfo|stream", messaging}, {"xlen", messaging | jobs | look | act}, {"xpending", messaging},
-    {"xrange", locks | messaging | jobs | look | act}, {"xread", messaging}, {"xreadgroup", messaging}, {"xrevrange", locks | messaging | look | act},
+    {"xrange", locks | messaging | jobs | look | act}, {"xread", messaging}, {"xreadgroup", messaging}, {"xrevrange", locks | messaging | jobs | look | act},
     {"xtrim", messaging | jobs | act}, {"zadd", programs | act}, {"zcard", messaging | jobs | state | look | act},
     {"zcount", messaging | jobs | state | look | act}, {"zmscore", jobs | look | act}, {"zpopmin", messaging | jobs | act},
     {"zrange", programs | look | act}, {"zrank", messaging | jobs | state | act}, {"zrem", programs | act}, {"zremrangebyrank", jobs | act},

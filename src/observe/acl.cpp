@@ -27,7 +27,7 @@ constexpr right rights[] = {
     {"evalsha_ro", all}, {"exec", locks}, {"exists", all}, {"get", programs | act}, {"hdel", programs | act},
     {"hexists", messaging | jobs | state | look | act}, {"hget", all}, {"hgetall", locks | messaging | state | near_cache | look | act},
     {"hincrby", messaging | jobs | state | act}, {"hkeys", locks | look | act}, {"hlen", programs | look | act}, {"hmget", all},
-    {"hrandfield", programs}, {"hscan", look | act}, {"hset", programs | act}, {"hstrlen", look | act}, {"info", all}, {"lindex", jobs | state | act},
+    {"hrandfield", programs}, {"hscan", look | act}, {"hset", programs | act}, {"hstrlen", look | act}, {"info", all}, {"lindex", jobs | state | look | act},
     {"llen", messaging | jobs | look | act}, {"lpop", jobs | act}, {"lpos", jobs | look | act}, {"lpush", messaging | jobs | act},
     {"lrange", messaging | jobs | look | act}, {"lrem", jobs | act}, {"lset", jobs | state | act}, {"ltrim", messaging | jobs | state | act},
     {"memory|usage", messaging | jobs | act}, {"multi", locks}, {"persist", messaging | jobs | state | act}, {"pexpire", programs | act},

@@ -4,6 +4,8 @@
 #include "base/random.hpp"
 #include "base/stored_time.hpp"
 #include "base/words.hpp"
+#include "resp/cursor.hpp"
+#include "scripts/all.hpp"
 
 #include <lockstep/error.hpp>
 #include <lockstep/log.hpp>
@@ -13,14 +15,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 
 namespace lockstep::observe {
 namespace {
 
 constexpr std::int64_t kept = 10'000;
 constexpr std::int64_t shortened_every = 1'000;  // entries
-constexpr std::int64_t page = 50;
-constexpr std::size_t largest_entry = std::size_t{64} << 10;
+constexpr std::size_t page = 500;
 
 void append_field(std::string& to, std::string_view field, std::string_view value) {
     to.append(field).append(1, ' ');
@@ -87,21 +89,6 @@ task<void> shorten(reader from, std::string key) {
     }
 }
 
-/// Entries from `start` on, before `end`. One that is too large is noted: an `act` user may write any.
-task<std::vector<parsed_entry>> read_page(reader from, std::string key, std::int64_t start, std::int64_t end) {
-    std::vector<parsed_entry> entries;
-    auto asking = from.at(key, {"LRANGE", key, std::to_string(start), std::to_string(end - 1)});
-    auto const texts = co_await std::move(asking);
-    for (auto const text : texts) {
-        if (text.text().size() <= largest_entry) {
-            entries.push_back(parse(text.text()));
-        } else {
-            from.note(key, fmt::format("an entry of {} bytes is not shown", text.text().size()));
-        }
-    }
-    co_return entries;
-}
-
 }  // namespace
 
 std::string audit_key(std::string_view prefix) {
@@ -139,32 +126,35 @@ task<void> append_outcome(reader from, std::string entry, std::string outcome) {
 
 task<std::vector<audit_entry>> read_audit(reader from, std::size_t count) {
     auto const key = audit_key(from.prefix());
-    std::int64_t length = 0;
-    try {
-        auto counting = from.at(key, {"LLEN", key});
-        auto const answer = co_await std::move(counting);
-        length = answer.integer();
-    } catch (server_error const& problem) {
-        from.note_or_throw(key, problem);
-    }
-    auto const wanted = static_cast<std::int64_t>(std::min<std::size_t>(count, kept));
+    auto const wanted = std::min<std::size_t>(count, kept);
     std::map<std::string, std::string, std::less<>> outcomes;  // one stands behind its action, so it is read first
+    std::set<std::string, std::less<>> known;                  // what is appended meanwhile moves others to where they are read again
     std::vector<audit_entry> all;
-    auto end = length;
-    auto const begin = std::max<std::int64_t>(0, end - 2 * wanted);
-    while (end > begin && std::ssize(all) < wanted) {
-        auto const start = std::max(begin, end - page);
-        auto reading = read_page(from, key, start, end);
-        auto entries = co_await std::move(reading);
-        for (auto one = entries.rbegin(); one != entries.rend() && std::ssize(all) < wanted; ++one) {
-            if (!one->of.empty()) {
-                outcomes.emplace(std::move(one->of), std::move(one->outcome));
-            } else if (!one->entry.id.empty()) {
-                if (auto const known = outcomes.find(one->entry.id); known != outcomes.end()) one->entry.outcome = known->second;
-                all.push_back(std::move(one->entry));
+    auto const add = [&](parsed_entry one) {
+        if (!one.of.empty()) {
+            outcomes.emplace(std::move(one.of), std::move(one.outcome));
+        } else if (!one.entry.id.empty() && all.size() < wanted && known.insert(one.entry.id).second) {
+            if (auto const found = outcomes.find(one.entry.id); found != outcomes.end()) one.entry.outcome = found->second;
+            all.push_back(std::move(one.entry));
+        }
+    };
+    try {
+        for (std::size_t seen = 0; seen < 2 * wanted && all.size() < wanted && !from.is_late();) {
+            auto asking = from.script(scripts::audit_read, {key}, {std::to_string(seen), std::to_string(std::min(page, 2 * wanted - seen))});
+            auto const said = co_await std::move(asking);
+            if (said.size() < 2) break;
+            seen += said.size() - 1;
+            for (resp::cursor rest{said, 1}; rest.left() != 0;) {
+                auto const one = rest.next();
+                if (one.is_text()) {
+                    add(parse(one.text()));
+                } else {
+                    from.note(key, fmt::format("an entry of {} bytes is not shown", one.integer()));
+                }
             }
         }
-        end = start;
+    } catch (server_error const& problem) {
+        from.note_or_throw(key, problem);
     }
     co_return all;
 }

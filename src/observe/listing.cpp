@@ -14,6 +14,7 @@ namespace {
 using detail::object_index;
 
 constexpr std::size_t members_of_a_scan = 500;
+constexpr std::size_t largest_member = 2'048;  // a key without the prefix, and its score
 constexpr std::size_t most_members = 1'000'000 / object_index::shards;  // of one shard
 
 /// A score as the server writes it: whole milliseconds, perhaps as 1.7e+12.
@@ -30,10 +31,10 @@ task<std::vector<listed_object>> read_shard(reader from, unsigned shard) {
     walk_limit limit{from, key, members_of_a_scan, most_members};
     try {
         do {
-            auto asking = from.at(key, {"ZSCAN", key, cursor, "COUNT", std::to_string(members_of_a_scan)});
+            auto asking = scan_page(from, "ZSCAN", key, cursor, members_of_a_scan, largest_member);
             auto const said = co_await std::move(asking);
             cursor = said[0].text();
-            for (resp::cursor rest{said[1]}; rest.left() >= 2;) {
+            for (resp::cursor rest{said, 2}; rest.left() >= 2;) {
                 std::string member{rest.next().text()};
                 found.insert_or_assign(std::move(member), as_ms(rest.next().text()));
             }

@@ -253,10 +253,9 @@ void add_backlogs(families& to, snapshot const& now, bool names) {
             if (group.lag) lag.add({}, one.name, group.name, *group.lag);
         }
     }
-    sums unreadable{names};
-    if (!names) unreadable.add({}, {}, {}, 0);
-    for (auto const& one : now.notes) unreadable.add({}, one, {}, 1);
-    unreadable.give(to, "lockstep_fleet_unreadable_keys", "Keys that could not be read: somebody else wrote them, or they are too large.");
+    // Without a label: whoever may write could make as many series as they like.
+    value(family(to, "lockstep_fleet_unreadable_keys", MetricType::Gauge, "Keys that could not be read: somebody else wrote them, or they are too large."),
+          static_cast<double>(now.notes.size()));
     items.give(to, "lockstep_fleet_queue_items", "Items of queues, by state: ready, delayed, held, dead.");
     entries.give(to, "lockstep_fleet_stream_entries", "Entries of streams.");
     dead.give(to, "lockstep_fleet_stream_dead", "Dead letters of streams.");

@@ -54,6 +54,7 @@ task<std::vector<client_info>> clients_of(reader from) {
 
 constexpr std::size_t fields_of_a_scan = 500;
 constexpr std::size_t most_fields = 200'000;
+constexpr std::size_t largest_field = std::size_t{16} << 10;  // twice what a client writes
 
 timing as_timing(base::histogram const& from) {
     return {.count = from.count,
@@ -84,10 +85,10 @@ task<std::vector<name_statistics>> statistics_of(reader from, std::string wanted
     observe::walk_limit limit{from, key, fields_of_a_scan, most_fields};
     try {
         do {
-            auto asking = from.at(key, {"HSCAN", key, cursor, "COUNT", std::to_string(fields_of_a_scan)});
+            auto asking = observe::scan_page(from, "HSCAN", key, cursor, fields_of_a_scan, largest_field);
             auto const said = co_await std::move(asking);
             cursor = said[0].text();
-            for (resp::cursor rest{said[1]}; rest.left() >= 2;) {
+            for (resp::cursor rest{said, 2}; rest.left() >= 2;) {
                 auto const field = rest.next().text();
                 auto const counted = engine::counts::from(rest.next().text());
                 if (!counted || !seen.emplace(field).second) continue;
@@ -120,7 +121,7 @@ task<std::vector<name_statistics>> statistics_of(reader from, std::string wanted
 task<std::vector<contention_info>> contention_of(reader from, std::chrono::milliseconds limit) {
     auto looking = observe::take_picture(from, survey_terms{{}, false});
     auto picture = co_await std::move(looking);
-    auto const size = picture.seen.objects.size() + picture.people.size();
+    auto const size = observe::elements_of(picture);
     auto work = [picture = std::move(picture)] { return observe::describe(picture); };  // each queue by itself
     auto describing = observe::offload(from, size, std::move(work));
     auto const seen = co_await std::move(describing);

@@ -11,7 +11,9 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -23,7 +25,7 @@ struct offloaded {
     std::exception_ptr problem;
 };
 
-/// What `work` returns, which owns all that it uses. Where there are few elements, it is done at once.
+/// What `work` returns, which owns all that it uses. Where there are few elements, or no further thread can be had, it is done at once.
 template <class F>
 task<std::invoke_result_t<F&>> offload(reader from, std::size_t elements, F work) {
     using result = offloaded<std::invoke_result_t<F&>>;
@@ -41,8 +43,17 @@ task<std::invoke_result_t<F&>> offload(reader from, std::size_t elements, F work
         }
         return made;
     };
-    auto working = elsewhere.at(std::move(guarded));
-    auto done = co_await working;
+    auto const shared = std::make_shared<decltype(guarded)>(std::move(guarded));
+    auto by_thread = [shared]() noexcept { return (*shared)(); };
+    std::optional<result> done;
+    bool is_alone = false;
+    try {
+        auto working = elsewhere.at(std::move(by_thread));
+        done = co_await working;
+    } catch (std::system_error const&) {  // a limit of processes
+        is_alone = true;
+    }
+    if (is_alone) done = (*shared)();
     if (!done) throw cancelled_error("the client is closed");
     if (done->problem) std::rethrow_exception(done->problem);
     co_return std::move(*done->value);

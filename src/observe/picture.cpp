@@ -230,8 +230,15 @@ task<picture> take_picture(reader from, survey_terms what) {
     co_return made;
 }
 
+std::size_t elements_of(picture const& from) {
+    auto count = from.seen.objects.size() + from.people.size();
+    for (auto const& one : from.seen.objects) count += one.holds.size() + one.queue.size();
+    for (auto const& [id, one] : from.people) count += one.waits.size();
+    return count;
+}
+
 task<snapshot> describe_pairs_once(reader from, picture seen) {
-    auto const size = seen.seen.objects.size() + seen.people.size();
+    auto const size = elements_of(seen);
     auto work = [seen = std::move(seen)] {
         auto shown = describe(seen);
         show_pairs_once(shown);

@@ -17,6 +17,8 @@ struct picture {
 /// Of one name, only the clients that hold it or wait for it are read.
 task<picture> take_picture(reader from, survey_terms what);
 snapshot describe(picture const& from);
+/// How many things `describe` has to look at.
+std::size_t elements_of(picture const& from);
 /// The same, with pairs shown once, away from the I/O thread where it is much.
 task<snapshot> describe_pairs_once(reader from, picture seen);
 

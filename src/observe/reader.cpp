@@ -2,6 +2,7 @@
 
 #include "base/names.hpp"
 #include "redis/slot.hpp"
+#include "scripts/all.hpp"
 
 #include <fmt/format.h>
 
@@ -73,6 +74,13 @@ bool walk_limit::goes_on() {
     if (!is_late && seen_ < most_) return true;
     from_.note(target_, is_late ? std::string{time_is_over} : fmt::format("only a part was read: it has more than {} elements", most_));
     return false;
+}
+
+task<reply> scan_page(reader from, std::string command, std::string key, std::string cursor, std::size_t count, std::size_t limit) {
+    auto asking = from.script(scripts::scan_page, {key}, {command, cursor, std::to_string(count), std::to_string(limit)});
+    auto said = co_await std::move(asking);
+    if (said[1].integer() != 0) from.note(key, fmt::format("elements of more than {} bytes are not shown", limit));
+    co_return said;
 }
 
 task<std::vector<std::int16_t>> reader::nodes() const {

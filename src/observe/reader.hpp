@@ -79,6 +79,9 @@ private:
     std::size_t seen_ = 0;
 };
 
+/// As scan_page.lua has it; that elements of more than `limit` bytes were not sent is noted.
+task<reply> scan_page(reader from, std::string command, std::string key, std::string cursor, std::size_t count, std::size_t limit);
+
 /// Runs them all, so many at a time, in order.
 template <class T>
 task<std::vector<T>> in_groups(std::vector<task<T>> works, std::size_t at_once) {

@@ -153,6 +153,7 @@ std::vector<found_object> merge(std::vector<found_object> all) {
 task<std::vector<std::string>> types_of(reader from, std::string name) {
     auto const key = from.key(name, types_word);
     std::vector<std::string> types;
+    if (from.is_late()) co_return types;
     try {
         auto asking = from.at(key, {"ZRANGE", key, "0", std::to_string(most_types - 1)});
         auto const said = co_await std::move(asking);

@@ -9,7 +9,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace lockstep::observe {
@@ -122,23 +125,56 @@ bool is_left_for_later(reader const& from, found_object const& found, reply_view
     return false;
 }
 
+/// Some objects, and what was answered of them: {now_ms, then of each}. Nothing: the answer was more than this client receives, or the time is over.
+struct group_answer {
+    std::vector<found_object> objects;
+    std::optional<reply> said;
+};
+
+/// One whose answer is too large is asked for again, each object by itself: one must not hide all others.
+task<std::vector<group_answer>> read_group(reader from, std::vector<found_object> objects, bool with_clients) {
+    std::vector<group_answer> all;
+    std::optional<reply> said;
+    if (!from.is_late()) {
+        std::vector<std::string> keys;
+        for (auto const& one : objects) keys.push_back(one.key);
+        try {
+            auto asking = ask(from, keys, 1, with_clients);
+            said.emplace(co_await std::move(asking));
+        } catch (protocol_error const& problem) {
+            from.note(objects.front().key, objects.size() == 1 ? std::string_view{problem.what()} : "an answer about this and other keys was too large: they are read one by one");
+        }
+    }
+    if (said || objects.size() == 1 || from.is_time_over()) {
+        all.push_back({std::move(objects), std::move(said)});
+        co_return all;
+    }
+    for (auto& one : objects) {
+        auto reading = read_group(from, {std::move(one)}, with_clients);
+        auto alone = co_await std::move(reading);
+        std::move(alone.begin(), alone.end(), std::back_inserter(all));
+    }
+    co_return all;
+}
+
 /// Reads these objects; returns the keys that there was no room for in the answers.
 task<std::vector<found_object>> read_objects(reader from, std::vector<found_object> keys, bool with_clients, survey& into) {
-    auto const groups = grouped(std::move(keys), from.owner()->is_cluster());
-    std::vector<task<reply>> questions;
-    for (auto const& group : groups) {
-        std::vector<std::string> names;
-        for (auto const& one : group) names.push_back(one.key);
-        questions.push_back(ask(from, names, 1, with_clients));
-    }
+    std::vector<task<std::vector<group_answer>>> questions;
+    for (auto& group : grouped(std::move(keys), from.owner()->is_cluster())) questions.push_back(read_group(from, std::move(group), with_clients));
     auto asking = in_groups(std::move(questions), requests_at_once);
     auto const answers = co_await std::move(asking);
     std::vector<found_object> later;
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-        resp::cursor rest{answers[i]};
-        into.now_ms = std::max(into.now_ms, rest.next().integer());
-        for (auto const& found : groups[i]) {
-            if (is_left_for_later(from, found, rest.next(), into)) later.push_back(found);
+    for (auto const& parts : answers) {
+        for (auto const& part : parts) {
+            if (!part.said) {
+                into.left_out += part.objects.size();
+                continue;
+            }
+            resp::cursor rest{*part.said};
+            into.now_ms = std::max(into.now_ms, rest.next().integer());
+            for (auto const& found : part.objects) {
+                if (is_left_for_later(from, found, rest.next(), into)) later.push_back(found);
+            }
         }
     }
     co_return later;
@@ -149,15 +185,18 @@ task<void> read_more_holds(reader from, survey& into, std::size_t most) {
     for (auto& one : into.objects) {
         walk_limit limit{from, one.key, reads_of_a_script, most_holds};
         while (one.next_hold != 0 && one.holds.size() < most && limit.goes_on()) {
-            auto asking = ask(from, {one.key}, one.next_hold);
-            auto const answer = co_await std::move(asking);
-            auto const said = answer[1];
-            if (said.size() < 6) break;  // gone meanwhile
             try {
+                auto asking = ask(from, {one.key}, one.next_hold);
+                auto const answer = co_await std::move(asking);
+                auto const said = answer[1];
+                if (said.size() < 6) break;  // gone meanwhile
                 read_holds(said, one.holds);
                 one.next_hold = static_cast<std::size_t>(said[5].integer());
             } catch (conversion_error const&) {
                 from.note(one.key, "not what Lockstep keeps there");
+                break;
+            } catch (protocol_error const& problem) {
+                from.note(one.key, problem.what());
                 break;
             }
         }
@@ -166,11 +205,14 @@ task<void> read_more_holds(reader from, survey& into, std::size_t most) {
 }
 
 task<reply> read_queue(reader from, std::string key, std::size_t most) {
+    if (from.is_late()) co_return reply{};
     try {
         auto asking = from.script(scripts::queue_read, {key}, {std::to_string(most)});
         co_return co_await std::move(asking);
     } catch (server_error const& problem) {
         from.note_or_throw(key, problem);
+    } catch (protocol_error const& problem) {
+        from.note(key, problem.what());
     }
     co_return reply{};
 }
@@ -187,12 +229,14 @@ task<void> read_queues(reader from, survey& into, std::size_t most) {
     auto const answers = co_await std::move(asking);
     for (std::size_t i = 0; i < whose.size(); ++i) {
         bool const ranked = into.objects[whose[i]].is.kind == "election";  // what it wants is a priority there
-        for (resp::cursor rest{answers[i]}; rest.left() >= 2;) {
+        resp::cursor rest{answers[i]};
+        while (rest.left() >= 2) {
             std::string id{rest.next().text()};
             auto const text = rest.next().text();
             auto const wanted = static_cast<std::int64_t>(as_number(text));
             into.objects[whose[i]].queue.push_back({.id = std::move(id), .permits = ranked || text.empty() ? 1 : wanted, .priority = ranked ? wanted : 0});
         }
+        if (rest.left() == 1) from.note(into.objects[whose[i]].key, rest.next().text());
     }
 }
 
@@ -222,14 +266,19 @@ task<survey> take_survey(reader from, survey_terms what) {
             keys.push_back(std::move(one));
         }
     }
-    if (keys.empty()) {
+    while (!keys.empty()) {
+        auto const before = keys.size();
+        auto reading = read_objects(from, std::move(keys), !what.name.empty(), made);
+        keys = co_await std::move(reading);
+        if (keys.size() < before) continue;
+        made.left_out += keys.size();  // each round answers for some
+        from.note(from.prefix(), "only a part was read: the server has no room in its answers");
+        break;
+    }
+    if (made.now_ms == 0) {
         auto asking = from.command(0, {"TIME"});
         auto const time = co_await std::move(asking);
         made.now_ms = static_cast<std::int64_t>(as_number(time[0].text()) * 1'000 + as_number(time[1].text()) / 1'000);
-    }
-    while (!keys.empty()) {
-        auto reading = read_objects(from, std::move(keys), !what.name.empty(), made);
-        keys = co_await std::move(reading);
     }
     auto completing = read_more_holds(from, made, what.holders);
     co_await std::move(completing);

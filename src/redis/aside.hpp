@@ -11,6 +11,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 
 #include <coroutine>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -18,7 +19,7 @@
 namespace lockstep::redis {
 
 /// aside<T> look{home}; std::optional<T> found = co_await look.at(work);
-/// `work` returns the T, must not throw, and must not refer to anything that it does not own. Nothing: given up. In turns.
+/// `work` returns the T, must not throw, and must not refer to anything that it does not own. Nothing: given up. Throws std::system_error where there can be no further thread. In turns.
 template <class T>
 class aside {
 public:
@@ -45,6 +46,7 @@ private:
         std::shared_ptr<reactor> home;
         std::coroutine_handle<> awaiting;
         std::optional<T> result;
+        std::exception_ptr problem;  // why there is no thread
         std::optional<asio::executor_work_guard<asio::any_io_executor>> work;  // `run()` goes on meanwhile
     };
 
@@ -60,6 +62,17 @@ private:
         bool await_suspend(std::coroutine_handle<> awaiting) {
             if (!shared->home->wait_outside(*shared)) return false;
             shared->work.emplace(shared->home->executor());
+            try {
+                begin();
+            } catch (...) {  // no thread
+                shared->problem = std::current_exception();
+                shared->end();
+                return false;
+            }
+            shared->awaiting = awaiting;
+            return true;
+        }
+        void begin() {
             base::quiet_thread([shared = shared, work = std::move(work)]() mutable {
                 auto found = work();
                 shared->home->post([shared, found = std::move(found)]() mutable {
@@ -67,10 +80,11 @@ private:
                     shared->end();
                 });
             }).detach();
-            shared->awaiting = awaiting;
-            return true;
         }
-        std::optional<T> await_resume() { return std::move(shared->result); }
+        std::optional<T> await_resume() {
+            if (shared->problem) std::rethrow_exception(std::exchange(shared->problem, nullptr));
+            return std::move(shared->result);
+        }
     };
 
     std::shared_ptr<state> state_;

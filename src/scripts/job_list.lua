@@ -18,11 +18,15 @@ local call, key, held, _ = redis.call, KEYS[1], KEYS[5], KEYS[6]
 --#include queue_now
 --#include job_rules
 local state, from, most, found = ARGV[1], ARGV[2] + 0, ARGV[3] + 0, {0}
+local longest = 256  -- bytes: what is longer is no id of ours
 local function add(entries)
     for _, entry in ipairs(entries) do
-        local id, delivery = string.match(entry, '(%d+%-%d+%a*)[ .](%d+)')
+        local id, delivery = string.match(string.sub(entry, 1, longest), '(%d+%-%d+%a*)[ .](%d+)')
         if state ~= 'running' or string.match(call('HGET', part('running'), id) or '', '^%d+') == delivery then found[#found + 1] = id end
     end
+end
+local function add_id(id)
+    if #id <= longest then found[#found + 1] = id end
 end
 if state == 'waiting' then
     local high, low = call('ZCOUNT', KEYS[3], '-inf', '(0'), call('ZCARD', KEYS[3])
@@ -40,19 +44,20 @@ elseif state == 'delayed' then
     found[1] = call('ZCARD', KEYS[4])
     local entries = call('ZRANGE', KEYS[4], from, from + most - 1, 'WITHSCORES')
     for i = 1, #entries, 2 do
+        local before = #found
         add({entries[i]})
-        found[#found + 1] = math.floor(entries[i + 1] - was[6])  -- by the server's clock
+        if #found > before then found[#found + 1] = math.floor(entries[i + 1] - was[6]) end  -- by the server's clock
     end
 elseif state == 'running' then
     found[1] = call('ZCARD', held)
     add(call('ZRANGE', held, from, from + most - 1))
 elseif state == 'blocked' then
     found[1] = call('ZCARD', part(state))
-    for _, id in ipairs(call('ZRANGE', part(state), from, from + most - 1)) do found[#found + 1] = id end
+    for _, id in ipairs(call('ZRANGE', part(state), from, from + most - 1)) do add_id(id) end
 elseif state == 'completed' or state == 'failed' or state == 'cancelled' or string.find(state, '^tag:') then
     found[1] = call('ZCARD', part(state))
     local ids = from < found[1] and call('ZRANGE', part(state), math.max(found[1] - from - most, 0), found[1] - from - 1) or {}
-    for i = #ids, 1, -1 do found[#found + 1] = ids[i] end
+    for i = #ids, 1, -1 do add_id(ids[i]) end
 else
     return redis.error_reply('LOCKSTEP_ARGUMENT state: waiting, delayed, blocked, running, completed, failed or cancelled')
 end

@@ -7,7 +7,7 @@
   Returns    {now_ms, then for each key {format, queue, count, taken, holds, next, then for each listed hold: its id, permits, fence, ends_ms,
              span_ms, state}}; format: lock, pool, broadcast, latch, barrier, or as in survey_things and survey_jobs, which say what follows the first six of those; next: 0, or there are more holds from there on
              followed, of an election that somebody leads, by who: '<pid> <host> <id>'; of a latch, a broadcast event and a barrier, instead of holds, by clients
-             or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before; {'unreadable'}
+             or, of a key, only {''}: gone, or none of ours; {'later'}: most was reached before, or the budget of survey_size; {'unreadable'}: none of ours, or too large
 ]]
 local call, most, from = redis.call, tonumber(ARGV[1]), tonumber(ARGV[2])
 --#include server_time
@@ -66,6 +66,7 @@ end
 -- Those who were told already, and those who are gone, are among them; 1,000 at most.
 local function with_clients(key, found)
     if ARGV[3] ~= 'clients' then return found end
+    if call('HLEN', key) > 100000 then return {'unreadable'} end
     for id in string.gmatch(call('HGET', key, 'w') or '', '[^ ]+') do
         if #found >= 1006 then break end
         found[#found + 1] = id
@@ -80,6 +81,7 @@ end
 --#include queue_state
 --#include survey_things
 --#include survey_jobs
+--#include survey_size
 local function read(key)
     if string.find(key, '}:jobs:q:', 1, true) then return read_jobs(key) end
     local word = string.match(key, '^.*:(.*)$')  -- from the end: '[^:]+$' takes the square of a long name's length
@@ -104,11 +106,13 @@ end
 
 local answer = {now}
 for i, key in ipairs(KEYS) do
-    if most > 0 then
+    if most > 0 and left > 0 then
         most = most - 1
         -- A hash that somebody else wrote must not hide all others.
         local good, found = pcall(read, key)
-        answer[i + 1] = good and found or {'unreadable'}
+        local size = good and size_of(found)
+        answer[i + 1] = size and found or {'unreadable'}
+        left = left - (size or 0)
     else
         answer[i + 1] = {'later'}
     end

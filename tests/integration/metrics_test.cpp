@@ -248,6 +248,17 @@ TEST_F(metrics_of_a_client, see_the_fleet) {
     EXPECT_TRUE(eventually([&] { return scrape(metrics).value("lockstep_fleet_clients") >= 2; }, 20s));
 }
 
+TEST_F(metrics_of_a_client, count_keys_that_can_not_be_read_without_naming_them) {
+    for (int i = 0; i < 3; ++i) server.must({"SET", "lockstep:{evil" + std::to_string(i) + "}:lock", "x"});
+    for (int i = 0; i < 3; ++i) {
+        for (int shard = 0; shard < 16; ++shard) server.must({"ZADD", "lockstep:{objects/" + std::to_string(shard) + "}:index", "9999999999999", "{evil" + std::to_string(i) + "}:lock"});
+    }
+    for (bool const names : {false, true}) {
+        lockstep::metrics const metrics{by, {.fleet = true, .names = names}};
+        EXPECT_EQ(scrape(metrics).value("lockstep_fleet_unreadable_keys"), 3) << scrape(metrics).text;
+    }
+}
+
 TEST_F(metrics_of_a_client, see_what_waits_in_queues_and_streams) {
     lockstep::metrics const sums{by, {.fleet = true}};
     lockstep::metrics const single{by, {.fleet = true, .names = true}};

@@ -1,4 +1,5 @@
 // What others write, a monitor reads in small pieces: keys that are large or of another type hide nothing else, cost no lease, and are named.
+#include "observe/picture.hpp"
 #include "support/eventually.hpp"
 #include "support/forms.hpp"
 #include "support/redis_server.hpp"
@@ -9,6 +10,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <pthread.h>
 
 #include <algorithm>
 #include <cctype>
@@ -108,6 +111,100 @@ TEST_F(monitor_bounds, a_session_with_a_hundred_thousand_fields_is_read_without_
     EXPECT_EQ(web.read(id)->fields.size(), fields.size());
     EXPECT_TRUE(held.valid());
     EXPECT_FALSE(held.stop_token().stop_requested());
+}
+
+/// In texts of 40 MB, which whoever may write can put anywhere.
+class monitor_of_large_texts : public monitor_bounds {
+protected:
+    std::string const large = std::string(40'000'000, 'x');
+    lease const held = mutex(by, "payroll", {.ttl = 3s}).acquire();
+
+    /// What a look at all and one at this name have noted.
+    std::vector<std::string> notes_of(std::string const& name) {
+        eye.snapshot({.scan = true});  // the scripts are there now
+        auto const before = by.statistics().bytes_received;
+        auto const all = eye.snapshot({.scan = true});
+        EXPECT_TRUE(std::any_of(all.holds.begin(), all.holds.end(), [](hold_info const& one) { return one.name == "payroll"; }));
+        auto notes = all.notes;
+        for (auto& one : eye.snapshot().notes) notes.push_back(std::move(one));
+        for (auto& one : eye.snapshot({.name = name}).notes) notes.push_back(std::move(one));
+        eye.statistics();
+        for (auto& one : eye.notes()) notes.push_back(std::move(one));
+        eye.audit();
+        for (auto& one : eye.notes()) notes.push_back(std::move(one));
+        EXPECT_LT(by.statistics().bytes_received - before, 1'000'000U);
+        EXPECT_TRUE(held.valid());
+        return notes;
+    }
+};
+
+TEST_F(monitor_of_large_texts, passes_over_the_owner_of_a_lock) {
+    server.must({"HSET", "lockstep:{evil}:lock", "v", "3", "o", large, "f", now_ms() + "000", "t", "3600000"});
+    EXPECT_THAT(notes_of("evil"), Contains(StartsWith("lockstep:{evil}:lock: ")));
+}
+
+TEST_F(monitor_of_large_texts, passes_over_a_place_in_a_queue) {
+    server.must({"HSET", "lockstep:{evil}:lock", "v", "3", "o", "a.1", "f", now_ms() + "000", "t", "3600000", "h", "1", "l", "2", "q1", "b.1", "q2", large});
+    EXPECT_THAT(notes_of("evil"), Contains(AllOf(StartsWith("lockstep:{evil}:lock: "), HasSubstr("place 2"), HasSubstr("40000000 bytes"))));
+    EXPECT_THAT(eye.waiters("evil"), testing::SizeIs(1));
+}
+
+TEST_F(monitor_of_large_texts, passes_over_a_member_of_the_index) {
+    server.must({"ZADD", "lockstep:{objects/1}:index", "9999999999999", "{" + large + "}:lock"});
+    EXPECT_THAT(notes_of("payroll"), Contains(StartsWith("lockstep:{objects/1}:index: ")));
+}
+
+TEST_F(monitor_of_large_texts, passes_over_a_value_of_the_statistics) {
+    server.must({"HSET", "lockstep:{statistics}:names", "lock evil", large});
+    EXPECT_THAT(notes_of("payroll"), Contains(StartsWith("lockstep:{statistics}:names: ")));
+}
+
+TEST_F(monitor_of_large_texts, passes_over_entries_of_the_audit_log) {
+    server.must({"RPUSH", "lockstep-audit:log", "id 1700000000000-1\naction ask\n", large, "id 1700000000000-2\naction ask\n", large});
+    EXPECT_THAT(notes_of("payroll"), Contains(AllOf(StartsWith("lockstep-audit:log: "), HasSubstr("40000000 bytes"))));
+    EXPECT_THAT(eye.audit(), testing::SizeIs(2));
+}
+
+TEST_F(monitor_bounds, objects_that_are_too_large_together_are_read_one_by_one) {
+    for (int i = 0; i < 20; ++i) {
+        server.must({"HSET", "lockstep:{n" + std::to_string(i) + "}:lock", "v", "3", "o", std::string(20'000, 'x') + ".1", "f", now_ms() + "000", "t", "3600000"});
+    }
+    client small{{.url = server.url(), .max_reply_bytes = 100'000}};
+    monitor in{small};
+    auto const seen = in.snapshot({.scan = true});
+    EXPECT_THAT(seen.holds, testing::SizeIs(20));
+    EXPECT_THAT(seen.notes, Contains(HasSubstr("one by one")));
+}
+
+TEST_F(monitor_bounds, a_look_ends_between_groups_of_objects) {
+    fill({"ZADD", "lockstep:{objects/1}:index"}, 20'000, +[](int i) { return std::vector<std::string>{"9999999999999", "{n" + std::to_string(i) + "}:lock"}; });
+    auto const seen = eye.snapshot({.within = 1ms});
+    EXPECT_THAT(seen.notes, Contains(AllOf(StartsWith("lockstep: "), HasSubstr("the time for a look is over"))));
+    EXPECT_GT(seen.left_out, 0U);
+    EXPECT_GT(seen.at.time_since_epoch().count(), 0);
+}
+
+TEST_F(monitor_bounds, work_is_weighed_by_all_that_is_described) {
+    observe::picture all;
+    all.seen.objects.resize(400);
+    for (auto& one : all.seen.objects) one.holds.resize(1'000);
+    all.seen.objects[0].queue.resize(50);
+    all.people["a"].waits.resize(7);
+    EXPECT_EQ(observe::elements_of(all), 400U + 400'000U + 50U + 1U + 7U);
+}
+
+TEST_F(monitor_bounds, without_a_further_thread_the_work_is_done_on_that_of_the_client) {
+    fill({"ZADD", "lockstep:{objects/1}:index"}, 2'000, +[](int i) { return std::vector<std::string>{"9999999999999", "{n" + std::to_string(i) + "}:lock"}; });
+    auto const held = mutex(by, "payroll").acquire();
+    pthread_attr_t usual, impossible;
+    ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+    ASSERT_EQ(::pthread_getattr_default_np(&impossible), 0);
+    ::pthread_attr_setstacksize(&impossible, std::size_t{1} << 46);
+    ASSERT_EQ(::pthread_setattr_default_np(&impossible), 0);
+    EXPECT_NO_THROW(EXPECT_THAT(eye.snapshot({.scan = true}).holds, testing::SizeIs(1)));
+    EXPECT_NO_THROW(eye.snapshot());
+    ::pthread_setattr_default_np(&usual);
+    EXPECT_TRUE(held.valid());
 }
 
 class monitor_of_another_type : public monitor_bounds, public testing::WithParamInterface<char const*> {};

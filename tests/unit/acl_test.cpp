@@ -57,13 +57,13 @@ names commands_in(std::string_view script) {
 
 /// The scripts of each use, by what their names begin with.
 std::map<acl_use, std::vector<std::string>> const scripts_of{
-    {acl_use::locks, {"barrier_", "broadcast_", "latch_", "lock_", "pool_", "election_", "redlock_", "quorum_", "compare_", "once_", "client_register", "client_leave", "statistics_", "index_", "queue_read"}},
-    {acl_use::messaging, {"queue_", "steal_", "stream_", "idempotency_", "compare_", "client_register", "client_leave", "statistics_", "index_"}},
-    {acl_use::jobs, {"job_", "cron_", "queue_count", "queue_leave", "queue_pause", "queue_pull", "queue_purge", "queue_push", "queue_read", "election_", "lock_adopt", "rate_", "breaker_", "client_register", "client_leave", "statistics_", "index_"}},
-    {acl_use::state, {"value_", "map_", "counter_", "board_", "breaker_", "rate_", "session_", "client_register", "client_leave", "statistics_", "index_"}},
+    {acl_use::locks, {"barrier_", "broadcast_", "latch_", "lock_", "pool_", "election_", "redlock_", "quorum_", "compare_", "once_", "client_leave", "client_register", "statistics_", "index_", "queue_read"}},
+    {acl_use::messaging, {"queue_", "steal_", "stream_", "idempotency_", "compare_", "client_leave", "client_register", "statistics_", "index_"}},
+    {acl_use::jobs, {"job_", "cron_", "queue_count", "queue_leave", "queue_pause", "queue_pull", "queue_purge", "queue_push", "queue_read", "election_", "lock_adopt", "rate_", "breaker_", "client_leave", "client_register", "statistics_", "index_"}},
+    {acl_use::state, {"value_", "map_", "counter_", "board_", "breaker_", "rate_", "session_", "client_leave", "client_register", "statistics_", "index_"}},
     {acl_use::near_cache, {"value_read", "map_read"}},
-    {acl_use::look, {"survey", "queue_read", "queue_count", "steal_count", "queue_letters", "job_list", "job_count", "job_read", "job_graph", "cron_list", "election_read",
-                     "client_read", "stream_range"}},
+    {acl_use::look, {"survey", "scan_page", "audit_read", "client_read", "queue_read", "queue_count", "steal_count", "queue_letters", "job_list", "job_count", "job_read", "job_graph", "cron_list", "election_read",
+                     "stream_range"}},
     {acl_use::act, {"job_", "cron_", "queue_", "lock_evict", "pool_evict", "election_evict", "index_"}},
 };
 
@@ -80,7 +80,7 @@ std::map<acl_use, names> const sent_by{
 };
 
 names const of_every_connection{"asking", "cluster|slots", "info", "ping", "role"};
-names const of_readers{"exists",        "hexists", "hget",  "hgetall", "hkeys", "hlen",   "hmget",  "hstrlen",  "llen",   "lpos", "lrange", "pttl",      "pubsub|numsub",
+names const of_readers{"exists",        "hexists", "hget",  "hgetall", "hkeys", "hlen",   "hmget",  "hstrlen", "lindex", "llen",   "lpos", "lrange", "pttl",      "pubsub|numsub",
                        "pubsub|shardnumsub", "time",    "xinfo|groups", "xlen",  "xrange", "zcard", "zcount", "zmscore", "zrange", "zrevrange", "zscore"};
 
 names needed_for(acl_use use) {
